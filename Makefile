@@ -1,0 +1,46 @@
+# Two commands: `make demo` and `make test`. Each builds .venv the first time and is quick after that.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.installed
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint types contract evidence benchmark constraints clean
+
+help:  ## this list
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 20
+
+$(STAMP): pyproject.toml constraints.txt
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "Installing openset and its pinned dependencies into $(VENV) (a minute or two, once) ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $(STAMP)
+
+demo: $(STAMP)  ## CoLOR against a discriminator on real digits, under a minute
+	@$(BIN)/openset demo
+
+test: lint types contract  ## everything CI checks: style, types, imports, tests, doctests, README
+	@$(BIN)/python -m pytest -n 2 --dist worksteal
+
+lint: $(STAMP)
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+
+types: $(STAMP)
+	@$(BIN)/mypy
+
+contract: $(STAMP)
+	@$(BIN)/lint-imports --no-logo
+
+evidence: $(STAMP)  ## the statistical evidence that takes longer than a test may; writes docs/evidence
+	@$(BIN)/python benchmarks/evidence.py
+
+benchmark: $(STAMP)  ## speed and memory, as ratios measured in one run
+	@$(BIN)/python benchmarks/train_step.py
+
+constraints: $(STAMP)  ## write constraints.txt anew from what is installed
+	@$(BIN)/python -m pip freeze --exclude-editable | sed -E 's/^(torch==[0-9.]+).*/\1/' > constraints.txt
+	@touch $(STAMP)
+
+clean:  ## remove .venv and caches
+	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist

@@ -1,0 +1,61 @@
+"""Open-set domain adaptation under background shift.
+
+Is there a new class in the target batch? How large is it? Which rows? And what are the others?
+
+>>> import openset
+>>> model = openset.CoLOR(random_state=0)  # then: model.fit(X, y, X_target)
+
+The names below load on first use, so that ``import openset`` stays light and never imports torch.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from openset.base import OpenSetClassifier
+    from openset.errors import ModelFormatError
+    from openset.methods.color import CoLOR, ConOp
+    from openset.methods.discriminator import DomainDiscriminator
+    from openset.methods.source_only import SourceOnly
+    from openset.persistence import load
+    from openset.shift.synthetic import make_background_shift
+    from openset.stats.metrics import evaluate
+
+_HOME = {
+    "CoLOR": "openset.methods.color",
+    "ConOp": "openset.methods.color",
+    "DomainDiscriminator": "openset.methods.discriminator",
+    "ModelFormatError": "openset.errors",
+    "OpenSetClassifier": "openset.base",
+    "SourceOnly": "openset.methods.source_only",
+    "evaluate": "openset.stats.metrics",
+    "load": "openset.persistence",
+    "make_background_shift": "openset.shift.synthetic",
+}
+
+__all__ = [
+    "CoLOR",
+    "ConOp",
+    "DomainDiscriminator",
+    "ModelFormatError",
+    "OpenSetClassifier",
+    "SourceOnly",
+    "__version__",
+    "evaluate",
+    "load",
+    "make_background_shift",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        return getattr(import_module(_HOME[name]), name)
+    raise AttributeError(f"module 'openset' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

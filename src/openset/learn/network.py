@@ -1,0 +1,211 @@
+"""One or more bodies with named linear heads, for all members of an ensemble at once.
+
+Weights are shaped members × in × out, so that every member trains in the same batched products. A body is
+dropout → linear → ReLU → dropout on features, or one copy of the user's backbone for each member.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+HeadWidths = Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """What it takes to build a network again: sizes only, no weights."""
+
+    bodies: Mapping[str, HeadWidths]
+    """For each body its heads and their widths, e.g. ``{"shared": {"classes": 5, "novelty": 10}}``."""
+    n_features: int
+    hidden: int
+    dropout: float
+    members: int = 1
+
+
+class DropoutMasks:
+    """Keep-masks from one random stream per member, so that a member is the same alone or in company."""
+
+    def __init__(self, seeds: Sequence[np.random.SeedSequence]) -> None:
+        self._streams = [np.random.SFC64(seed) for seed in seeds]
+
+    def __call__(self, like: Tensor, rate: float) -> Tensor:
+        """A mask of ``like``'s shape: 0 with probability ``rate``, else 1 / (1 − rate)."""
+        per_member = like[0].numel()
+        # 16 random bits an element: four elements from each 64-bit draw
+        draws = np.stack([stream.random_raw(-(-per_member // 4)) for stream in self._streams])
+        lanes = draws.view(np.uint16)[:, :per_member]
+        keep = np.multiply(lanes >= np.uint16(round(rate * 65536)), np.float32(1 / (1 - rate)))
+        return torch.from_numpy(keep).view(like.shape).to(like.device)
+
+
+class FeatureBody(nn.Module):
+    """Dropout → linear → ReLU → dropout, for every member."""
+
+    def __init__(self, architecture: Architecture) -> None:
+        super().__init__()
+        a = architecture
+        self.dropout = a.dropout
+        self.weight = nn.Parameter(torch.empty(a.members, a.n_features, a.hidden))
+        self.bias = nn.Parameter(torch.empty(a.members, 1, a.hidden))
+
+    def forward(self, x: Tensor, masks: DropoutMasks | None) -> Tensor:
+        """Rows (members, rows, features) to representations (members, rows, hidden)."""
+        drop = masks is not None and self.dropout > 0
+        if drop:
+            assert masks is not None
+            x = x * masks(x, self.dropout)
+        z = torch.baddbmm(self.bias, x, self.weight).relu()
+        if drop:
+            assert masks is not None
+            z = z * masks(z, self.dropout)
+        return z
+
+
+class BackboneBody(nn.Module):
+    """A copy of any module for each member; rows in, one vector a row out."""
+
+    def __init__(self, backbone: nn.Module, members: int) -> None:
+        super().__init__()
+        self.copies = nn.ModuleList(copy.deepcopy(backbone) for _ in range(members))
+
+    def forward(self, x: Tensor, masks: DropoutMasks | None) -> Tensor:
+        """Rows (members, rows, ...) to representations (members, rows, hidden)."""
+        self.train(masks is not None)
+        return torch.stack([module(rows) for module, rows in zip(self.copies, x, strict=True)])
+
+
+class Heads(nn.Module):
+    """All linear heads of one body as a single product, split by name."""
+
+    def __init__(self, widths: HeadWidths, hidden: int, members: int) -> None:
+        super().__init__()
+        self.widths = dict(widths)
+        total = sum(self.widths.values())
+        self.weight = nn.Parameter(torch.empty(members, hidden, total))
+        self.bias = nn.Parameter(torch.empty(members, 1, total))
+
+    def forward(self, z: Tensor) -> dict[str, Tensor]:
+        """Logits of each head, (members, rows, width)."""
+        logits = torch.baddbmm(self.bias, z, self.weight)
+        return dict(zip(self.widths, logits.split(list(self.widths.values()), dim=-1), strict=True))
+
+
+class Network(nn.Module):
+    """Bodies with named heads; ``network(x, "shared")["classes"]`` are logits (members, rows, width)."""
+
+    def __init__(self, architecture: Architecture, backbone: nn.Module | None = None) -> None:
+        super().__init__()
+        self.architecture = architecture
+        a = architecture
+        self.bodies = nn.ModuleDict(
+            {
+                name: FeatureBody(a) if backbone is None else BackboneBody(backbone, a.members)
+                for name in a.bodies
+            }
+        )
+        self.heads = nn.ModuleDict(
+            {name: Heads(widths, a.hidden, a.members) for name, widths in a.bodies.items()}
+        )
+
+    def forward(self, x: Tensor, body: str, masks: DropoutMasks | None = None) -> dict[str, Tensor]:
+        """All heads of one body; dropout only where ``masks`` are given."""
+        heads: dict[str, Tensor] = self.heads[body](self.represent(x, body, masks))
+        return heads
+
+    def represent(self, x: Tensor, body: str, masks: DropoutMasks | None = None) -> Tensor:
+        """The body's representation φ(x), (members, rows, hidden)."""
+        z: Tensor = self.bodies[body](x, masks)
+        return z
+
+    def initialise(self, seeds: Sequence[np.random.SeedSequence]) -> Network:
+        """Draw each member's weights from its own seed: U(±1/√in), torch's own rule for a linear layer."""
+        for member, seed in enumerate(seeds):
+            generator = torch.Generator().manual_seed(int(seed.generate_state(1, np.uint64)[0] >> 1))
+            for layer in self._linear_layers():
+                bound = layer.weight.shape[1] ** -0.5
+                with torch.no_grad():
+                    layer.weight[member].uniform_(-bound, bound, generator=generator)
+                    layer.bias[member].uniform_(-bound, bound, generator=generator)
+        return self
+
+    def _linear_layers(self) -> Iterator[FeatureBody | Heads]:
+        for name in self.architecture.bodies:
+            for layer in (self.bodies[name], self.heads[name]):
+                if isinstance(layer, (FeatureBody, Heads)):
+                    yield layer
+
+    def stacked_parameters(self) -> list[nn.Parameter]:
+        """Parameters whose first axis is the members axis."""
+        return [p for layer in self._linear_layers() for p in layer.parameters(recurse=False)]
+
+    def backbone_parameters(self, member: int) -> list[nn.Parameter]:
+        """Parameters of one member's backbones."""
+        return [
+            p
+            for body in self.bodies.values()
+            if isinstance(body, BackboneBody)
+            for p in body.copies[member].parameters()
+        ]
+
+    def member_state(self, member: int) -> dict[str, Tensor]:
+        """Views of everything that belongs to one member, buffers included, as a network of one names it."""
+        state = {}
+        for name, tensor in self.state_dict().items():
+            owner, name_alone = _backbone_owner(name)
+            if owner is None:
+                state[name] = tensor[member : member + 1]
+            elif owner == member:
+                state[name_alone] = tensor
+        return state
+
+    def member(self, member: int) -> Network:
+        """One member as a network of its own that shares the weights, for scoring."""
+        alone = replace(self.architecture, members=1)
+        backbone = next((b.copies[0] for b in self.bodies.values() if isinstance(b, BackboneBody)), None)
+        return _assembled(alone, self.member_state(member), backbone)
+
+    def arrays(self) -> dict[str, NDArray[np.generic]]:
+        """The whole state as numpy arrays, for the estimator to keep and to save."""
+        return {name: tensor.detach().cpu().numpy() for name, tensor in self.state_dict().items()}
+
+    @classmethod
+    def from_arrays(
+        cls,
+        architecture: Architecture,
+        arrays: Mapping[str, NDArray[np.generic]],
+        backbone: nn.Module | None = None,
+        device: str | torch.device = "cpu",
+    ) -> Network:
+        """A network around given weights, without copying them on the CPU."""
+        tensors = {
+            # torch wants writable memory; arrays mapped read-only (joblib) are copied
+            name: torch.from_numpy(array if array.flags.writeable else array.copy())
+            for name, array in arrays.items()
+        }
+        return _assembled(architecture, tensors, backbone).to(device)
+
+
+def _assembled(
+    architecture: Architecture, tensors: Mapping[str, Tensor], backbone: nn.Module | None
+) -> Network:
+    """A network for scoring around given tensors."""
+    with torch.device("meta"):
+        network = Network(architecture, backbone)
+    network.load_state_dict(tensors, assign=True)
+    return network.eval().requires_grad_(False)
+
+
+def _backbone_owner(name: str) -> tuple[int | None, str]:
+    """The member that a backbone's entry belongs to and its name in a network of one; None if stacked."""
+    parts = name.split(".")
+    if parts[0] == "bodies" and parts[2] == "copies":
+        return int(parts[3]), ".".join([*parts[:3], "0", *parts[4:]])
+    return None, name

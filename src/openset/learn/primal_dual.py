@@ -1,0 +1,123 @@
+"""The primal–dual step: one place that zeroes gradients, descends on weights and ascends on multipliers.
+
+A problem is: minimise ``objective`` subject to ``defect <= 0``, for every member on its own. The primal step
+may see a differentiable proxy of the defect while the multipliers follow the true one (Cotter et al. 2019).
+Without constraints the same step is plain gradient descent, so every method trains through it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+
+@dataclass(frozen=True)
+class Terms:
+    """One evaluation of a problem: what to minimise and by how much each constraint is violated."""
+
+    objective: Tensor
+    """(members,)"""
+    proxy_defect: Tensor | None = None
+    """(members, constraints), differentiable; positive where a constraint is violated"""
+    defect: Tensor | None = None
+    """(members, constraints), what the multipliers ascend on; the proxy itself if not given"""
+
+
+def make_optimizer(
+    kind: str, parameters: Sequence[Tensor], learning_rate: float, momentum: float = 0.0, maximize: bool = False
+) -> torch.optim.Optimizer:
+    """Adam or SGD, as one fused kernel."""
+    if kind == "adam":
+        return torch.optim.Adam(parameters, lr=learning_rate, maximize=maximize, fused=True)
+    return torch.optim.SGD(parameters, lr=learning_rate, momentum=momentum, maximize=maximize, fused=True)
+
+
+class Multipliers:
+    """One non-negative multiplier for each member and constraint, raised while its constraint is violated."""
+
+    def __init__(
+        self, members: int, constraints: int, optimizer: str, learning_rate: float, device: str = "cpu"
+    ) -> None:
+        # float64: thousands of small steps must add up exactly
+        self._values = torch.ones(members, constraints, dtype=torch.float64, device=device)
+        self._optimizer = make_optimizer(optimizer, [self._values], learning_rate, maximize=True)
+
+    @property
+    def values(self) -> Tensor:
+        """(members, constraints)"""
+        return self._values
+
+    def ascend(self, defect: Tensor) -> None:
+        """Ascend on the defect, then project to λ ≥ 0."""
+        self._values.grad = defect.detach().to(self._values.dtype)
+        self._optimizer.step()
+        self._values.clamp_(min=0)
+
+
+class PrimalDual:
+    """Simultaneous gradient descent on weights and ascent on multipliers.
+
+    ``stacked`` parameters carry the members axis first; ``own`` lists, for each member, parameters that are
+    its alone (backbones). L2 is the gradient of ``l2 · Σ p²`` over all of them; the gradient norm is clipped for
+    each member by itself.
+    """
+
+    def __init__(
+        self,
+        stacked: Sequence[nn.Parameter],
+        own: Sequence[Sequence[nn.Parameter]],
+        optimizer: torch.optim.Optimizer,
+        multipliers: Multipliers | None = None,
+        *,
+        l2: float = 0.0,
+        clip: float | None = None,
+    ) -> None:
+        self._stacked, self._own = list(stacked), [list(parameters) for parameters in own]
+        self._all = [*self._stacked, *(p for parameters in self._own for p in parameters)]
+        self.optimizer, self.multipliers = optimizer, multipliers
+        self._l2, self._clip = l2, clip
+
+    def step(self, evaluate: Callable[[], Terms]) -> Terms:
+        """Zero the gradients, evaluate once, and update both sides from that one evaluation."""
+        self.optimizer.zero_grad(set_to_none=True)
+        terms = evaluate()
+        lagrangian = terms.objective.sum()
+        if self.multipliers is not None and terms.proxy_defect is not None:
+            weight = self.multipliers.values.detach().to(terms.proxy_defect.dtype)
+            lagrangian = lagrangian + (weight * terms.proxy_defect).sum()
+        lagrangian.backward()  # type: ignore[no-untyped-call]
+        self._add_l2()
+        self._clip_per_member()
+        self.optimizer.step()
+        if self.multipliers is not None:
+            defect = terms.proxy_defect if terms.defect is None else terms.defect
+            if defect is not None:
+                self.multipliers.ascend(defect)
+        return terms
+
+    @torch.no_grad()
+    def _add_l2(self) -> None:
+        if self._l2 > 0:
+            with_gradient = [p for p in self._all if p.grad is not None]
+            torch._foreach_add_([p.grad for p in with_gradient], with_gradient, alpha=2 * self._l2)
+
+    @torch.no_grad()
+    def _clip_per_member(self) -> None:
+        if self._clip is None:
+            return
+        stacked = [p.grad for p in self._stacked if p.grad is not None]
+        norms = [torch.linalg.vector_norm(g.flatten(1), dim=1) for g in stacked]
+        own = [[p.grad for p in parameters if p.grad is not None] for parameters in self._own]
+        if any(own):
+            norms.append(torch.stack([torch.nn.utils.get_total_norm(gradients) for gradients in own]))
+        total = torch.linalg.vector_norm(torch.stack(norms), dim=0)
+        factor = (self._clip / (total + 1e-6)).clamp(max=1)
+        if bool((factor < 1).any()):
+            for gradient in stacked:
+                gradient.mul_(factor.view(-1, *[1] * (gradient.ndim - 1)))
+            for member, gradients in enumerate(own):
+                for gradient in gradients:
+                    gradient.mul_(factor[member])

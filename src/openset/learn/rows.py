@@ -1,0 +1,138 @@
+"""Rows on their way into the network: gathered, scaled and batched without copying the data set."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from openset.learn.network import Network
+from openset.stats.scaling import Scaling
+
+Rows = NDArray[np.intp]
+
+SCORING_BLOCK = 256
+"""Rows a scoring product always has. Equal shapes give equal rounding, whatever the batch."""
+
+
+@dataclass(frozen=True)
+class ScaledRows:
+    """An array of rows (also memory-mapped, of any float type) and the scaling applied to what is read."""
+
+    array: NDArray[np.floating]
+    scaling: Scaling
+
+    def __len__(self) -> int:
+        return len(self.array)
+
+    def gather(self, rows: Rows, out: NDArray[np.float32]) -> None:
+        """Write the given rows, scaled, into ``out``."""
+        if self.array.dtype == np.float32:
+            np.take(self.array, rows, axis=0, out=out, mode="clip")
+            self.scaling.apply_in_place(out)
+        else:  # scale in the data's own precision, so that huge values survive
+            out[...] = self.scaling.apply(self.array[rows])
+
+
+class RowStream:
+    """An endless sequence of rows: one random permutation after another, cut into batches.
+
+    Every row comes equally often, and a set smaller than a batch is simply used more than once in it.
+    """
+
+    def __init__(self, rows: Rows, seed: np.random.SeedSequence) -> None:
+        self._rows = rows
+        self._random = np.random.Generator(np.random.SFC64(seed))
+        self._waiting = rows[:0]
+
+    def take(self, size: int) -> Rows:
+        """The next ``size`` rows."""
+        while len(self._waiting) < size:
+            self._waiting = np.concatenate([self._waiting, self._random.permutation(self._rows)])
+        taken, self._waiting = self._waiting[:size], self._waiting[size:]
+        return taken
+
+
+@dataclass(frozen=True)
+class Batch:
+    """For every member, source rows and then equally many target rows."""
+
+    x: Tensor
+    """(members, source rows + target rows, ...)"""
+    y: Tensor
+    """(members, source rows): class indices"""
+
+    def source(self, values: Tensor) -> Tensor:
+        """The part of per-row values that belongs to source rows."""
+        return values[:, : self.y.shape[1]]
+
+    def target(self, values: Tensor) -> Tensor:
+        """The part of per-row values that belongs to target rows."""
+        return values[:, self.y.shape[1] :]
+
+
+class Batches:
+    """Batches for all members, drawn from each member's own training rows by its own streams."""
+
+    def __init__(
+        self,
+        source: ScaledRows,
+        y: NDArray[np.intp],
+        target: ScaledRows | None,
+        source_streams: Sequence[RowStream],
+        target_streams: Sequence[RowStream],
+        size: int,
+        device: str,
+    ) -> None:
+        self._source, self._y, self._target = source, y, target
+        self._source_streams, self._target_streams = source_streams, target_streams
+        self._size, self._device = size, device
+        members, width = len(source_streams), size if target is None else 2 * size
+        self._x = np.empty((members, width, *source.array.shape[1:]), np.float32)
+        self._labels = np.empty((members, size), np.int64)
+
+    def next(self) -> Batch:
+        """The next batch; it reuses one buffer, so use it before asking again."""
+        for member, stream in enumerate(self._source_streams):
+            rows = stream.take(self._size)
+            self._source.gather(rows, self._x[member, : self._size])
+            self._labels[member] = self._y[rows]
+        if self._target is not None:
+            for member, stream in enumerate(self._target_streams):
+                self._target.gather(stream.take(self._size), self._x[member, self._size :])
+        x, y = torch.from_numpy(self._x), torch.from_numpy(self._labels)
+        return Batch(x.to(self._device), y.to(self._device))
+
+
+def head_outputs(
+    network: Network, rows: ScaledRows, chosen: Rows | None = None
+) -> dict[str, NDArray[np.float32]]:
+    """Logits of every head for the chosen rows, (members, rows, width).
+
+    Rows go through in blocks of one fixed shape, the last one padded. A row's result is therefore the same
+    bit for bit, whichever rows it is scored with.
+    """
+    device = next(network.parameters()).device
+    members = network.architecture.members
+    parts: dict[str, list[NDArray[np.float32]]] = {}
+    for block, size in _blocks(rows, chosen):
+        x = torch.from_numpy(block).to(device).expand(members, *block.shape)
+        with torch.inference_mode():
+            for body in network.architecture.bodies:
+                for head, logits in network(x, body).items():
+                    parts.setdefault(head, []).append(logits[:, :size].cpu().numpy())
+    return {head: np.concatenate(blocks, axis=1) for head, blocks in parts.items()}
+
+
+def _blocks(rows: ScaledRows, chosen: Rows | None) -> Iterator[tuple[NDArray[np.float32], int]]:
+    wanted = np.arange(len(rows)) if chosen is None else chosen
+    block = np.zeros((SCORING_BLOCK, *rows.array.shape[1:]), np.float32)
+    for start in range(0, max(len(wanted), 1), SCORING_BLOCK):
+        part = wanted[start : start + SCORING_BLOCK]
+        block[len(part) :] = 0
+        rows.gather(part, block[: len(part)])
+        yield block, len(part)

@@ -1,0 +1,1 @@
+"""One method a file, all under the contract of :mod:`openset.base`."""

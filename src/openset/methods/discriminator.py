@@ -1,0 +1,154 @@
+"""The domain discriminator: a classifier of source against target, read as a novelty score."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from openset.base import Problem
+from openset.methods.neural import HeadOutputs, NetworkClassifier, class_metrics
+from openset.methods.presets import PRESETS
+from openset.params import check_flag
+
+if TYPE_CHECKING:
+    from openset.learn.network import DropoutMasks, Network
+    from openset.learn.primal_dual import Terms
+    from openset.learn.rows import Batch
+    from openset.learn.train import HeldOut, Judgement
+
+
+class DomainDiscriminator(NetworkClassifier):
+    """Logistic regression of "target" against "source" on a learned representation; the logit is the score.
+
+    With equally large batches its optimum is log p_T(x) / p_S(x). It assumes that only novel rows are more
+    frequent in target than in source: without background shift that is right and it is hard to beat. Under
+    background shift every known subtype that grew looks novel too.
+
+    Parameters
+    ----------
+    joint : learn the known classes on the same body (True) or on a source-only body of their own (False)
+
+    The other parameters are those of :class:`~openset.methods.neural.NetworkClassifier`. The network with the
+    lowest held-out domain loss is kept.
+
+    References
+    ----------
+    Elkan and Noto (2008), Learning classifiers from only positive and unlabeled data.
+
+    Examples
+    --------
+    >>> from openset import DomainDiscriminator, make_background_shift
+    >>> data = make_background_shift(shift=False, random_state=0)
+    >>> model = DomainDiscriminator(max_steps=300, random_state=0).fit(data.X, data.y, data.X_target)
+    >>> from openset.stats.metrics import auroc
+    >>> bool(auroc(data.is_novel_test, model.novelty_score(data.X_test)) > 0.95)
+    True
+    """
+
+    _presets: ClassVar[dict[str, dict[str, Any]]] = PRESETS["dd"]
+
+    def __init__(
+        self,
+        *,
+        joint: bool = True,
+        fpr: float = 0.01,
+        members: int = 1,
+        hidden: int = 128,
+        dropout: float = 0.0,
+        optimizer: str = "adam",
+        learning_rate: float = 1e-3,
+        momentum: float = 0.9,
+        l2: float = 1e-4,
+        clip: float | None = 5.0,
+        batch_size: int = 200,
+        max_steps: int | None = 3000,
+        evaluate_every: int | None = 50,
+        tol: float = 1e-3,
+        validation_fraction: float = 0.2,
+        standardize: str | None = "auto",
+        backbone: Any = None,
+        novel_label: Any = None,
+        device: str = "cpu",
+        verbose: bool = False,
+        random_state: Any = None,
+    ) -> None:
+        super().__init__(
+            fpr=fpr,
+            members=members,
+            hidden=hidden,
+            dropout=dropout,
+            optimizer=optimizer,
+            learning_rate=learning_rate,
+            momentum=momentum,
+            l2=l2,
+            clip=clip,
+            batch_size=batch_size,
+            max_steps=max_steps,
+            evaluate_every=evaluate_every,
+            tol=tol,
+            validation_fraction=validation_fraction,
+            standardize=standardize,
+            backbone=backbone,
+            novel_label=novel_label,
+            device=device,
+            verbose=verbose,
+            random_state=random_state,
+        )
+        self.joint = joint
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_flag("joint", self.joint)
+
+    def _objective(self, problem: Problem) -> DiscriminatorObjective:
+        return DiscriminatorObjective(bodies_for(problem.n_classes, 1, self.joint))
+
+    def _member_scores(self, outputs: HeadOutputs) -> NDArray[np.floating]:
+        return outputs["novelty"][:, :, 0]
+
+
+def bodies_for(n_classes: int, n_novelty: int, joint: bool) -> dict[str, dict[str, int]]:
+    """One body for classes and novelty heads, or one each."""
+    if joint:
+        return {"shared": {"classes": n_classes, "novelty": n_novelty}}
+    return {"known": {"classes": n_classes}, "novelty": {"novelty": n_novelty}}
+
+
+def joint_outputs(
+    network: Network, batch: Batch, masks: DropoutMasks
+) -> tuple[Any, Any]:
+    """Class logits of the source rows and novelty logits of all rows, from a shared body or from two."""
+    if "shared" in network.bodies:
+        outputs = network(batch.x, "shared", masks)
+        return batch.source(outputs["classes"]), outputs["novelty"]
+    classes = network(batch.source(batch.x), "known", masks)["classes"]
+    return classes, network(batch.x, "novelty", masks)["novelty"]
+
+
+class DiscriminatorObjective:
+    """Class cross entropy on source plus domain cross entropy on source and target."""
+
+    n_constraints = 0
+
+    def __init__(self, bodies: Mapping[str, Mapping[str, int]]) -> None:
+        self.bodies = bodies
+
+    def terms(self, network: Network, batch: Batch, masks: DropoutMasks) -> Terms:
+        """The domain loss is the mean over both halves of the batch, which are equally large."""
+        from openset.learn.losses import class_loss, known_loss, novel_loss
+        from openset.learn.primal_dual import Terms
+
+        classes, novelty = joint_outputs(network, batch, masks)
+        domain = (known_loss(batch.source(novelty)) + novel_loss(batch.target(novelty))).sum(dim=1) / 2
+        return Terms(class_loss(classes, batch.y) + domain)
+
+    def judge(self, held_out: HeldOut) -> Judgement:
+        """The lower the held-out domain loss the better."""
+        from openset.learn.train import Judgement
+
+        source, target = held_out.source["novelty"][:, 0], held_out.target["novelty"][:, 0]
+        loss = float(np.logaddexp(0, source).mean() + np.logaddexp(0, -target).mean()) / 2
+        return Judgement(key=-loss, metrics={**class_metrics(held_out), "domain_loss": loss})

@@ -1,0 +1,292 @@
+"""What all gradient-trained methods share: parameters, the call of the training loop, scoring, pooling.
+
+A method adds an objective (its loss and its judgement of held-out rows) and says which head is its score.
+Torch is imported when fitting or scoring starts, not before.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import log_softmax, logsumexp
+
+from openset.base import OpenSetClassifier, Problem, doubt
+from openset.params import check_choice, check_integer, check_number
+from openset.progress import progress_bar
+from openset.stats.scaling import fit_scaling
+from openset.stats.thresholds import rank_log_odds
+
+if TYPE_CHECKING:
+    from openset.learn.rows import ScaledRows
+    from openset.learn.train import HeldOut, Objective, Settings, Trained
+
+HeadOutputs = dict[str, NDArray[np.float32]]
+
+
+class NetworkClassifier(OpenSetClassifier):
+    """A network with a members axis, trained by the shared loop.
+
+    Parameters
+    ----------
+    fpr : share of source rows that may be called novel (the paper's β)
+    members : networks trained together; their scores are pooled as ranks against held-out source
+    hidden, dropout : width of the body, and the share of inputs and hidden units dropped in training
+    optimizer, learning_rate, momentum : "adam" or "sgd" (momentum is SGD's)
+    l2 : weight of the sum of all squared weights and biases
+    clip : largest gradient norm of a member, None for no limit
+    batch_size : source rows a step, and as many target rows
+    max_steps : steps at most; None for the paper's 200 epochs of the smaller domain
+    evaluate_every : steps between evaluation points; None for one epoch of the smaller domain
+    tol : stop when loss, defects and multipliers all move by less than this; 0 never stops early
+    validation_fraction : share of rows held out, stratified, for choosing and for the threshold
+    standardize : "global" (one scale, for embeddings), "feature" (unit variance, for tables), "auto", or None
+    backbone : a torch.nn.Module that maps rows to vectors, trained along, in place of the linear body
+    novel_label : label of the new class; None for -1 (numbers) or "novel" (strings)
+    device : where to compute, such as "cpu" or "cuda"
+    verbose : show a progress bar
+    random_state : seed; equal seeds give equal results on one machine
+
+    Attributes beside those of :class:`~openset.base.OpenSetClassifier`
+    ----------
+    weights_, architecture_ : the network, as arrays shaped members × in × out
+    scaling_ : how features are centred and scaled
+    history_ : a record for every member and evaluation point
+    stop_reason_ : "converged" or "max_steps";  ``n_steps_`` the steps taken
+    """
+
+    _chooses_on_held_out = True
+    _presets: ClassVar[dict[str, dict[str, Any]]] = {}
+
+    def __init__(
+        self,
+        *,
+        fpr: float = 0.01,
+        members: int = 1,
+        hidden: int = 128,
+        dropout: float = 0.0,
+        optimizer: str = "adam",
+        learning_rate: float = 1e-3,
+        momentum: float = 0.9,
+        l2: float = 1e-4,
+        clip: float | None = 5.0,
+        batch_size: int = 200,
+        max_steps: int | None = 3000,
+        evaluate_every: int | None = 50,
+        tol: float = 1e-3,
+        validation_fraction: float = 0.2,
+        standardize: str | None = "auto",
+        backbone: Any = None,
+        novel_label: Any = None,
+        device: str = "cpu",
+        verbose: bool = False,
+        random_state: Any = None,
+    ) -> None:
+        self.fpr = fpr
+        self.members = members
+        self.hidden = hidden
+        self.dropout = dropout
+        self.optimizer = optimizer
+        self.learning_rate = learning_rate
+        self.momentum = momentum
+        self.l2 = l2
+        self.clip = clip
+        self.batch_size = batch_size
+        self.max_steps = max_steps
+        self.evaluate_every = evaluate_every
+        self.tol = tol
+        self.validation_fraction = validation_fraction
+        self.standardize = standardize
+        self.backbone = backbone
+        self.novel_label = novel_label
+        self.device = device
+        self.verbose = verbose
+        self.random_state = random_state
+
+    @classmethod
+    def preset(cls, name: str, **overrides: Any) -> Self:
+        """An estimator with the paper's hyper-parameters for one of its data sets.
+
+        >>> from openset import CoLOR
+        >>> CoLOR.preset("amazon_reviews").dual_learning_rate
+        0.06
+        """
+        check_choice("preset", name, cls._presets)
+        return cls(**{**cls._presets[name], **overrides})
+
+    # ------------------------------------------------------------------ what a method brings
+
+    @abstractmethod
+    def _objective(self, problem: Problem) -> Objective:
+        """The loss and the judgement that training needs when there is a target."""
+
+    @abstractmethod
+    def _member_scores(self, outputs: HeadOutputs) -> NDArray[np.floating]:
+        """Each member's novelty score, (members, rows), from its head outputs."""
+
+    def _settings(self) -> Settings:
+        from openset.learn.train import Settings
+
+        names = (
+            "hidden dropout optimizer learning_rate momentum l2 clip batch_size max_steps evaluate_every tol device"
+        )
+        return Settings(**{name: getattr(self, name) for name in names.split()})
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_integer("members", self.members)
+        check_integer("hidden", self.hidden)
+        check_number("dropout", self.dropout, high=1, open_high=True)
+        check_choice("optimizer", self.optimizer, ("adam", "sgd"))
+        check_number("learning_rate", self.learning_rate, open_low=True)
+        check_number("momentum", self.momentum, high=1, open_high=True)
+        check_number("l2", self.l2)
+        check_number("clip", self.clip, open_low=True, optional=True)
+        check_integer("batch_size", self.batch_size)
+        check_integer("max_steps", self.max_steps, optional=True)
+        check_integer("evaluate_every", self.evaluate_every, optional=True)
+        check_number("tol", self.tol)
+        check_choice("standardize", self.standardize, ("auto", "global", "feature", None))
+        if not isinstance(self.device, str):
+            raise ValueError(f"device={self.device!r} is not valid: expected a name such as 'cpu' or 'cuda'.")
+        if self.backbone is not None and not callable(self.backbone):
+            raise ValueError(
+                f"backbone={self.backbone!r} is not valid: expected a torch.nn.Module that maps rows to vectors."
+            )
+
+    # ------------------------------------------------------------------ fitting
+
+    def _n_members(self) -> int:
+        return int(self.members)
+
+    def _accepts_nd(self) -> bool:
+        return self.backbone is not None
+
+    def _fit(self, problem: Problem) -> None:
+        from openset.learn.rows import ScaledRows
+        from openset.learn.train import MemberPlan, Progress, child_seed, train
+
+        rule = None if self.backbone is not None else self.standardize
+        self.scaling_ = fit_scaling(problem.source_moments, problem.target_moments, rule)
+        source = ScaledRows(problem.X, self.scaling_)
+        target = None if problem.X_target is None else ScaledRows(problem.X_target, self.scaling_)
+        empty = np.empty(0, np.intp)
+        plans = [
+            MemberPlan(
+                seed=child_seed(problem.seed, 1 + member),
+                source_train=fold.train,
+                source_held=fold.held,
+                target_train=problem.target_folds[member].train if target else empty,
+                target_held=problem.target_folds[member].held if target else empty,
+            )
+            for member, fold in enumerate(problem.folds)
+        ]
+        objective = ClassObjective(problem.n_classes) if target is None else self._objective(problem)
+        with progress_bar(type(self).__name__, enabled=bool(self.verbose)) as update:
+
+            def show(progress: Progress) -> None:
+                note = f"loss {progress.metrics['loss']:.4g}"
+                update(progress.step, progress.max_steps, note)
+
+            trained = train(
+                objective,
+                plans,
+                source,
+                problem.y,
+                target,
+                self._settings(),
+                backbone=self.backbone,
+                on_progress=show,
+            )
+        self._keep(trained)
+        self.pool_references_: list[NDArray[np.floating]] = []
+        if target is not None and self.members > 1:
+            self.pool_references_ = [
+                self._member_scores(self._head_outputs(source, plan.source_held))[member]
+                for member, plan in enumerate(plans)
+            ]
+
+    def _keep(self, trained: Trained) -> None:
+        """Store what training left behind."""
+        self.architecture_, self.weights_ = trained.architecture, trained.weights
+        self.history_, self.stop_reason_, self.n_steps_ = trained.history, trained.stop_reason, trained.n_steps
+
+    def _held_out_target_scores(self, problem: Problem) -> NDArray[np.float64]:
+        from openset.learn.rows import ScaledRows
+
+        assert problem.X_target is not None
+        target = ScaledRows(problem.X_target, self.scaling_)
+        total, count = np.zeros(len(target)), np.zeros(len(target))
+        for member, fold in enumerate(problem.target_folds):
+            if len(fold.held) == len(fold.train) and (fold.held == fold.train).all():
+                continue  # too few rows to hold any out
+            scores = self._member_scores(self._head_outputs(target, fold.held))[member]
+            total[fold.held] += self._on_common_scale(member, scores)
+            count[fold.held] += 1
+        return np.divide(total, count, out=np.full(len(target), np.nan), where=count > 0)
+
+    # ------------------------------------------------------------------ scoring
+
+    def _outputs(self, rows: NDArray[np.floating]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        from openset.learn.rows import ScaledRows
+
+        outputs = self._head_outputs(ScaledRows(rows, self.scaling_))
+        logits = outputs["classes"].astype(np.float64)
+        if len(logits) == 1:
+            pooled = logits[0]
+        else:
+            pooled = logsumexp(log_softmax(logits, axis=-1), axis=0) - np.log(len(logits))
+        if not self.n_target_:
+            return pooled, doubt(pooled)
+        scores = self._member_scores(outputs)
+        return pooled, np.mean([self._on_common_scale(m, s) for m, s in enumerate(scores)], axis=0)
+
+    def _head_outputs(self, rows: ScaledRows, chosen: NDArray[np.intp] | None = None) -> HeadOutputs:
+        from openset.learn.network import Network
+        from openset.learn.rows import head_outputs
+
+        network = Network.from_arrays(self.architecture_, self.weights_, self.backbone, self.device)
+        return head_outputs(network, rows, chosen)
+
+    def _on_common_scale(self, member: int, scores: NDArray[np.floating]) -> NDArray[np.float64]:
+        """One member alone is scored by its logit; several by the rank among their held-out source rows."""
+        if self.members == 1:
+            return scores.astype(np.float64)
+        return rank_log_odds(self.pool_references_[member], scores)
+
+
+class ClassObjective:
+    """Softmax cross entropy on source rows: the closed-set classifier, and part of most other losses."""
+
+    n_constraints = 0
+
+    def __init__(self, n_classes: int, body: str = "shared") -> None:
+        self.bodies = {body: {"classes": n_classes}}
+        self._body = body
+
+    def terms(self, network: Any, batch: Any, masks: Any) -> Any:
+        """Cross entropy on the source part of a batch."""
+        from openset.learn.losses import class_loss
+        from openset.learn.primal_dual import Terms
+
+        logits = network(batch.source(batch.x), self._body, masks)["classes"]
+        return Terms(class_loss(logits, batch.y))
+
+    def judge(self, held_out: HeldOut) -> Any:
+        """The lower the held-out cross entropy the better."""
+        from openset.learn.train import Judgement
+
+        metrics = class_metrics(held_out)
+        return Judgement(key=-metrics["class_loss"], metrics=metrics)
+
+
+def class_metrics(held_out: HeldOut) -> dict[str, float]:
+    """Cross entropy and accuracy of the class head on held-out source rows."""
+    logits = held_out.source["classes"].astype(np.float64)
+    chosen = log_softmax(logits, axis=1)[np.arange(len(held_out.y)), held_out.y]
+    return {
+        "class_loss": float(-chosen.mean()),
+        "known_accuracy": float((logits.argmax(axis=1) == held_out.y).mean()),
+    }

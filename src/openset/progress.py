@@ -1,0 +1,27 @@
+"""A progress bar for long work, on stderr and only where somebody asked for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+
+@contextmanager
+def progress_bar(title: str, *, enabled: bool = True) -> Iterator[Callable[[int, int, str], None]]:
+    """Yield ``update(done, total, note)``; it does nothing when disabled."""
+    if not enabled:
+        yield lambda done, total, note: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=24),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[note]}"),
+    )
+    with Progress(*columns, console=Console(stderr=True)) as bar:
+        task = bar.add_task(title, total=None, note="")
+        yield lambda done, total, note: bar.update(task, completed=done, total=total, note=note)

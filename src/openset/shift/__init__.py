@@ -1,0 +1,1 @@
+"""Background shift, made: synthetic problems with a known answer."""

@@ -1,0 +1,95 @@
+"""Centring and scaling of features, computed in blocks so that memory-mapped arrays stay on disk."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+BLOCK = 8192
+SPREAD_LIMIT = 100.0
+"""Features whose standard deviations differ by more than this (10th to 90th percentile) are a table."""
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """x ↦ (x − mean) · factor, and the rule it came from ("none", "global" or "feature")."""
+
+    mean: NDArray[np.float64]
+    factor: NDArray[np.float64]
+    rule: str
+
+    def apply(self, x: NDArray[np.floating]) -> NDArray[np.floating]:
+        """Scaled rows in float64."""
+        if self.rule == "none":
+            return x
+        return (x - self.mean) * self.factor
+
+    def apply_in_place(self, x: NDArray[np.float32]) -> None:
+        """Scale float32 rows where they are."""
+        if self.rule != "none":
+            np.subtract(x, self.mean.astype(np.float32), out=x)
+            np.multiply(x, self.factor.astype(np.float32), out=x)
+
+
+NO_SCALING = Scaling(np.zeros(1), np.ones(1), "none")
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Mean and standard deviation of every feature."""
+
+    mean: NDArray[np.float64]
+    sd: NDArray[np.float64]
+
+
+def moments(x: NDArray[np.floating]) -> Moments:
+    """Two passes over blocks of rows, in float64."""
+    n = len(x)
+    mean = sum(block.sum(axis=0) for block in _blocks(x)) / n
+    variance = sum(((block - mean) ** 2).sum(axis=0) for block in _blocks(x)) / n
+    return Moments(np.asarray(mean), np.sqrt(np.asarray(variance)))
+
+
+def _blocks(x: NDArray[np.floating]) -> Iterator[NDArray[np.float64]]:
+    for start in range(0, len(x), BLOCK):
+        yield np.asarray(x[start : start + BLOCK], dtype=np.float64)
+
+
+def fit_scaling(source: Moments, target: Moments | None, rule: str | None) -> Scaling:
+    """A scaling for both domains, each counting one half.
+
+    ``"global"`` centres every feature and divides by one number, which keeps the geometry of embeddings;
+    ``"feature"`` gives every feature unit variance, which a table of unlike columns needs; ``"auto"`` looks
+    at the spread of the standard deviations and takes the one that fits.
+    """
+    if rule is None:
+        return NO_SCALING
+    if target is None:
+        mean, variance = source.mean, source.sd**2
+    else:
+        mean = (source.mean + target.mean) / 2
+        variance = (source.sd**2 + target.sd**2) / 2 + ((source.mean - target.mean) / 2) ** 2
+    sd = np.sqrt(variance)
+    varying = sd > 1e-12 * np.maximum(1.0, np.abs(mean))
+    if rule == "auto":
+        low, high = np.percentile(sd[varying], [10, 90]) if varying.any() else (1.0, 1.0)
+        rule = "feature" if high > SPREAD_LIMIT * low else "global"
+    if rule == "global":
+        overall = float(np.sqrt(variance.mean()))
+        return Scaling(mean, np.full_like(mean, 1 / overall if varying.any() else 1.0), rule)
+    return Scaling(mean, np.divide(1.0, sd, out=np.ones_like(sd), where=varying), "feature")
+
+
+def incompatible_features(source: Moments, target: Moments) -> NDArray[np.intp]:
+    """Features that look measured in other units: mean 10 standard deviations off, or spread 30-fold.
+
+    A new class cannot bring that about by its mean alone: a share α of rows at any distance moves the mean
+    by at most √(α / (1 − α)) of the standard deviation it causes.
+    """
+    larger, smaller = np.maximum(source.sd, target.sd), np.minimum(source.sd, target.sd)
+    far = np.abs(source.mean - target.mean) > 10 * np.maximum(larger, 1e-12 * np.abs(source.mean))
+    stretched = (larger > 30 * smaller) & (smaller > 0)
+    return np.flatnonzero(far | stretched)

@@ -8,65 +8,64 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-HeadWidths = Mapping[str, int]
-
-
-@dataclass(frozen=True)
-class Architecture:
-    """What it takes to build a network again: sizes only, no weights."""
-
-    bodies: Mapping[str, HeadWidths]
-    """For each body its heads and their widths, e.g. ``{"shared": {"classes": 5, "novelty": 10}}``."""
-    n_features: int
-    hidden: int
-    dropout: float
-    members: int = 1
-
+from openset.learn.architecture import Architecture, HeadWidths
+from openset.learn.kernels import BodyFunction, HeadsFunction, Workspace
 
 class DropoutMasks:
-    """Keep-masks from one random stream per member, so that a member is the same alone or in company."""
+    """Keep-masks from one random stream per member, so that a member is the same alone or in company.
+
+    Eight random bits decide an element, so a rate is rounded to the next 1/256 (0.2 becomes 0.199).
+    """
 
     def __init__(self, seeds: Sequence[np.random.SeedSequence]) -> None:
         self._streams = [np.random.SFC64(seed) for seed in seeds]
 
-    def __call__(self, like: Tensor, rate: float) -> Tensor:
-        """A mask of ``like``'s shape: 0 with probability ``rate``, else 1 / (1 − rate)."""
-        per_member = like[0].numel()
-        # 16 random bits an element: four elements from each 64-bit draw
-        draws = np.stack([stream.random_raw(-(-per_member // 4)) for stream in self._streams])
-        lanes = draws.view(np.uint16)[:, :per_member]
-        keep = np.multiply(lanes >= np.uint16(round(rate * 65536)), np.float32(1 / (1 - rate)))
-        return torch.from_numpy(keep).view(like.shape).to(like.device)
+    @staticmethod
+    def scale(rate: float) -> float:
+        """1 / (1 − rate), for the rate as rounded."""
+        return 256 / (256 - round(rate * 256))
+
+    def fill(self, mask: Tensor, rate: float) -> Tensor:
+        """Fill a mask (members, ...) with 0, at the given rate, and 1."""
+        host = mask if mask.device.type == "cpu" else torch.empty_like(mask, device="cpu")
+        for stream, lane in zip(self._streams, host.flatten(1).numpy(), strict=True):
+            random_bytes = stream.random_raw(-(-lane.size // 8)).view(np.uint8)[: lane.size]
+            np.greater_equal(random_bytes, round(rate * 256), out=lane, casting="unsafe")
+        return mask if host is mask else mask.copy_(host)
 
 
 class FeatureBody(nn.Module):
     """Dropout → linear → ReLU → dropout, for every member."""
 
-    def __init__(self, architecture: Architecture) -> None:
+    def __init__(self, architecture: Architecture, workspace: Workspace) -> None:
         super().__init__()
         a = architecture
         self.dropout = a.dropout
         self.weight = nn.Parameter(torch.empty(a.members, a.n_features, a.hidden))
         self.bias = nn.Parameter(torch.empty(a.members, 1, a.hidden))
+        self._workspace, self._gradients = workspace, dict[int, Tensor]()
 
     def forward(self, x: Tensor, masks: DropoutMasks | None) -> Tensor:
         """Rows (members, rows, features) to representations (members, rows, hidden)."""
-        drop = masks is not None and self.dropout > 0
-        if drop:
-            assert masks is not None
-            x = x * masks(x, self.dropout)
-        z = torch.baddbmm(self.bias, x, self.weight).relu()
-        if drop:
-            assert masks is not None
-            z = z * masks(z, self.dropout)
-        return z
+        if masks is None:
+            return torch.baddbmm(self.bias, x, self.weight).relu()
+        keep_x = keep_h = None
+        if self.dropout > 0:
+            take = self._workspace.take
+            keep_x = masks.fill(take(tuple(x.shape), x), self.dropout)
+            keep_h = masks.fill(take((*x.shape[:2], self.weight.shape[2]), x), self.dropout)
+        scale = masks.scale(self.dropout)
+        h: Tensor = BodyFunction.apply(
+            self.weight, self.bias, x, keep_x, keep_h, scale, self._workspace, self._gradients
+        )
+        return h
 
 
 class BackboneBody(nn.Module):
@@ -85,8 +84,9 @@ class BackboneBody(nn.Module):
 class Heads(nn.Module):
     """All linear heads of one body as a single product, split by name."""
 
-    def __init__(self, widths: HeadWidths, hidden: int, members: int) -> None:
+    def __init__(self, widths: HeadWidths, hidden: int, members: int, workspace: Workspace) -> None:
         super().__init__()
+        self._workspace, self._gradients = workspace, dict[int, Tensor]()
         self.widths = dict(widths)
         total = sum(self.widths.values())
         self.weight = nn.Parameter(torch.empty(members, hidden, total))
@@ -94,7 +94,10 @@ class Heads(nn.Module):
 
     def forward(self, z: Tensor) -> dict[str, Tensor]:
         """Logits of each head, (members, rows, width)."""
-        logits = torch.baddbmm(self.bias, z, self.weight)
+        if torch.is_grad_enabled():
+            logits = HeadsFunction.apply(self.weight, self.bias, z, self._workspace, self._gradients)
+        else:
+            logits = torch.baddbmm(self.bias, z, self.weight)
         return dict(zip(self.widths, logits.split(list(self.widths.values()), dim=-1), strict=True))
 
 
@@ -104,19 +107,20 @@ class Network(nn.Module):
     def __init__(self, architecture: Architecture, backbone: nn.Module | None = None) -> None:
         super().__init__()
         self.architecture = architecture
+        self.workspace = Workspace()
         a = architecture
         self.bodies = nn.ModuleDict(
             {
-                name: FeatureBody(a) if backbone is None else BackboneBody(backbone, a.members)
+                name: FeatureBody(a, self.workspace) if backbone is None else BackboneBody(backbone, a.members)
                 for name in a.bodies
             }
         )
         self.heads = nn.ModuleDict(
-            {name: Heads(widths, a.hidden, a.members) for name, widths in a.bodies.items()}
+            {name: Heads(widths, a.hidden, a.members, self.workspace) for name, widths in a.bodies.items()}
         )
 
     def forward(self, x: Tensor, body: str, masks: DropoutMasks | None = None) -> dict[str, Tensor]:
-        """All heads of one body; dropout only where ``masks`` are given."""
+        """All heads of one body. Training passes ``masks``; without, there is no dropout and no gradient."""
         heads: dict[str, Tensor] = self.heads[body](self.represent(x, body, masks))
         return heads
 

@@ -27,34 +27,47 @@ class Terms:
 
 
 def make_optimizer(
-    kind: str, parameters: Sequence[Tensor], learning_rate: float, momentum: float = 0.0, maximize: bool = False
+    kind: str, parameters: Sequence[Tensor], learning_rate: float, momentum: float = 0.0
 ) -> torch.optim.Optimizer:
     """Adam or SGD, as one fused kernel."""
     if kind == "adam":
-        return torch.optim.Adam(parameters, lr=learning_rate, maximize=maximize, fused=True)
-    return torch.optim.SGD(parameters, lr=learning_rate, momentum=momentum, maximize=maximize, fused=True)
+        return torch.optim.Adam(parameters, lr=learning_rate, fused=True)
+    return torch.optim.SGD(parameters, lr=learning_rate, momentum=momentum, fused=True)
 
 
 class Multipliers:
-    """One non-negative multiplier for each member and constraint, raised while its constraint is violated."""
+    """One non-negative multiplier for each member and constraint, raised while its constraint is violated.
+
+    Adam is written out: for a dozen numbers the call of an optimiser class costs more than the step.
+    """
+
+    _DECAY = (0.9, 0.999)
+    _EPSILON = 1e-8
 
     def __init__(
         self, members: int, constraints: int, optimizer: str, learning_rate: float, device: str = "cpu"
     ) -> None:
         # float64: thousands of small steps must add up exactly
-        self._values = torch.ones(members, constraints, dtype=torch.float64, device=device)
-        self._optimizer = make_optimizer(optimizer, [self._values], learning_rate, maximize=True)
-
-    @property
-    def values(self) -> Tensor:
-        """(members, constraints)"""
-        return self._values
+        self.values = torch.ones(members, constraints, dtype=torch.float64, device=device)
+        """(members, constraints), starting at 1"""
+        self._adam = optimizer == "adam"
+        self._rate = learning_rate
+        self._mean, self._square = torch.zeros_like(self.values), torch.zeros_like(self.values)
+        self._steps = 0
 
     def ascend(self, defect: Tensor) -> None:
         """Ascend on the defect, then project to λ ≥ 0."""
-        self._values.grad = defect.detach().to(self._values.dtype)
-        self._optimizer.step()
-        self._values.clamp_(min=0)
+        defect = defect.detach().to(self.values.dtype)
+        if self._adam:
+            first, second = self._DECAY
+            self._steps += 1
+            self._mean.lerp_(defect, 1 - first)
+            self._square.lerp_(defect * defect, 1 - second)
+            size = (self._square / (1 - second**self._steps)).sqrt_().add_(self._EPSILON)
+            self.values.addcdiv_(self._mean, size, value=self._rate / (1 - first**self._steps))
+        else:
+            self.values.add_(defect, alpha=self._rate)
+        self.values.clamp_(min=0)
 
 
 class PrimalDual:
@@ -86,7 +99,7 @@ class PrimalDual:
         terms = evaluate()
         lagrangian = terms.objective.sum()
         if self.multipliers is not None and terms.proxy_defect is not None:
-            weight = self.multipliers.values.detach().to(terms.proxy_defect.dtype)
+            weight = self.multipliers.values.to(terms.proxy_defect.dtype)
             lagrangian = lagrangian + (weight * terms.proxy_defect).sum()
         lagrangian.backward()  # type: ignore[no-untyped-call]
         self._add_l2()

@@ -234,9 +234,7 @@ class _Run:
         step = 0
         while step < self.max_steps and not all(stopped):
             step += 1
-            batch = self.batches.next()
-            terms = self.stepper.step(lambda batch=batch: self.objective.terms(self.network, batch, self.masks))
-            interval.add(terms)
+            interval.add(self.step())
             if step % self.evaluate_every and step != self.max_steps:
                 continue
             loss, defects = interval.take()
@@ -264,6 +262,12 @@ class _Run:
             stop_reason="converged" if all(stopped) else "max_steps",
             n_steps=step,
         )
+
+    def step(self) -> Terms:
+        """One batch for every member, and one primal–dual step on it."""
+        batch = self.batches.next()
+        self.network.workspace.reset()
+        return self.stepper.step(lambda: self.objective.terms(self.network, batch, self.masks))
 
     def _judge(self, member: int, multipliers: NDArray[np.float64]) -> Judgement:
         plan = self.plans[member]

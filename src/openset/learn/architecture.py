@@ -1,0 +1,20 @@
+"""The shape of a network, as plain data that can be stored."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+HeadWidths = Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """What it takes to build a network again: sizes only, no weights."""
+
+    bodies: Mapping[str, HeadWidths]
+    """For each body its heads and their widths, e.g. ``{"shared": {"classes": 5, "novelty": 10}}``."""
+    n_features: int
+    hidden: int
+    dropout: float
+    members: int = 1

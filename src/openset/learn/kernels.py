@@ -1,0 +1,121 @@
+"""The two layers of a feature network as hand-written forward and backward passes over reused memory.
+
+At these sizes fresh memory costs as much as arithmetic: autograd allocates a dozen batch-sized tensors a step,
+and the operating system hands each out page by page. These functions write into buffers that live as long as
+training, and put gradients straight into ``.grad``. The mathematics is that of dropout → linear → ReLU →
+dropout → linear; tests hold it against plain autograd. What it gave is in docs/decisions/0002-training-step.md.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+
+class Workspace:
+    """Tensors by shape, handed out anew after every :meth:`reset`; valid until the next one."""
+
+    def __init__(self) -> None:
+        self._free: dict[tuple[int, ...], list[Tensor]] = {}
+        self._used: dict[tuple[int, ...], list[Tensor]] = {}
+
+    def take(self, shape: tuple[int, ...], like: Tensor) -> Tensor:
+        """An uninitialised float32 tensor that nobody else holds until the next reset."""
+        free = self._free.setdefault(shape, [])
+        tensor = free.pop() if free else torch.empty(shape, dtype=torch.float32, device=like.device)
+        self._used.setdefault(shape, []).append(tensor)
+        return tensor.detach()  # a fresh handle: autograd marks what a function returns
+
+    def reset(self) -> None:
+        """Take everything back."""
+        for shape, tensors in self._used.items():
+            self._free[shape].extend(tensors)
+            tensors.clear()
+
+
+def _add_gradient(parameter: nn.Parameter, buffers: dict[int, Tensor], a: Tensor, b: Tensor, alpha: float) -> None:
+    """parameter.grad += alpha · a @ b, into the parameter's own lasting buffer."""
+    if parameter.grad is None:
+        buffer = buffers.setdefault(id(parameter), torch.empty_like(parameter, requires_grad=False))
+        parameter.grad = torch.baddbmm(buffer, a, b, beta=0, alpha=alpha, out=buffer)
+    else:
+        parameter.grad.baddbmm_(a, b, alpha=alpha)
+
+
+def _add_bias_gradient(parameter: nn.Parameter, delta: Tensor, scale: float) -> None:
+    gradient = delta.sum(dim=1, keepdim=True)
+    if scale != 1.0:
+        gradient.mul_(scale)
+    parameter.grad = gradient if parameter.grad is None else parameter.grad + gradient
+
+
+class BodyFunction(torch.autograd.Function):
+    """h = keep_h ⊙ ReLU((keep_x ⊙ x) W + b), with both keep-masks scaled by 1 / (1 − rate).
+
+    ``keep_x`` and ``keep_h`` hold 0 and 1; their scale is folded into the product, since ReLU(s·z) = s·ReLU(z).
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        weight: nn.Parameter,
+        bias: nn.Parameter,
+        x: Tensor,
+        keep_x: Tensor | None,
+        keep_h: Tensor | None,
+        scale: float,
+        workspace: Workspace,
+        buffers: dict[int, Tensor],
+    ) -> Tensor:
+        """The hidden representation, in workspace memory."""
+        kept = x
+        if keep_x is not None:
+            kept = torch.mul(x, keep_x, out=workspace.take(tuple(x.shape), x))
+        h = workspace.take((*x.shape[:2], weight.shape[2]), x)
+        torch.baddbmm(bias, kept, weight, beta=scale, alpha=scale * scale, out=h)
+        h.relu_()
+        if keep_h is not None:
+            h.mul_(keep_h)
+        ctx.state = (weight, bias, kept, h, scale, workspace, buffers)
+        return h
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[None, ...]:
+        """Add the gradients of weight and bias to their ``.grad``; rows need none."""
+        weight, bias, kept, h, scale, workspace, buffers = ctx.state
+        (dh,) = gradients
+        # h > 0 exactly where the unit was active and kept
+        dz = workspace.take(tuple(dh.shape), dh)
+        torch.ops.aten.threshold_backward.grad_input(dh, h, 0, grad_input=dz)
+        _add_gradient(weight, buffers, kept.transpose(1, 2), dz, scale * scale)
+        _add_bias_gradient(bias, dz, scale)
+        return (None,) * 8
+
+
+class HeadsFunction(torch.autograd.Function):
+    """logits = h W + b for all heads at once."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        weight: nn.Parameter,
+        bias: nn.Parameter,
+        h: Tensor,
+        workspace: Workspace,
+        buffers: dict[int, Tensor],
+    ) -> Tensor:
+        """Logits (members, rows, width)."""
+        ctx.state = (weight, bias, h, workspace, buffers)
+        return torch.baddbmm(bias, h, weight)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        """Add the gradients of weight and bias to their ``.grad``; pass on that of h."""
+        weight, bias, h, workspace, buffers = ctx.state
+        (delta,) = gradients
+        _add_gradient(weight, buffers, h.transpose(1, 2), delta, 1.0)
+        _add_bias_gradient(bias, delta, 1.0)
+        dh = torch.bmm(delta, weight.transpose(1, 2), out=workspace.take(tuple(h.shape), h))
+        return None, None, dh, None, None

@@ -1,0 +1,125 @@
+"""The list of methods: what tests, benchmarks and the command line go through."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import Any
+
+from openset.params import check_choice
+
+
+@dataclass(frozen=True)
+class Method:
+    """One method: where it lives, where it comes from, what it assumes and how to check it quickly."""
+
+    name: str
+    class_path: str
+    """``module:Class``; imported on first use, so that listing methods stays quick."""
+    title: str
+    reference: str
+    needs: str
+    """What fitting needs beside labelled source rows."""
+    assumes: str
+    check_params: Mapping[str, Any] = field(default_factory=dict)
+    """Parameters for test suites: fewer steps, nothing else."""
+    auroc_floor: float = 0.9
+    """The least AUROC on an easy separable problem without background shift."""
+
+    @property
+    def class_name(self) -> str:
+        """The class's own name."""
+        return self.class_path.partition(":")[2]
+
+    def load(self) -> type[Any]:
+        """The estimator class."""
+        module, _, name = self.class_path.partition(":")
+        found: type[Any] = getattr(import_module(module), name)
+        return found
+
+    def make(self, **parameters: Any) -> Any:
+        """An estimator with the given parameters."""
+        return self.load()(**parameters)
+
+
+_METHODS: dict[str, Method] = {}
+
+
+def register(method: Method) -> Method:
+    """Add a method, one's own too: it can then be saved, loaded, checked and listed like the others."""
+    if method.name in _METHODS:
+        raise ValueError(f"a method named {method.name!r} is registered already.")
+    _METHODS[method.name] = method
+    return method
+
+
+def methods() -> tuple[Method, ...]:
+    """All registered methods, in the order in which they were registered."""
+    return tuple(_METHODS.values())
+
+
+def get_method(name: str) -> Method:
+    """The method of that name."""
+    check_choice("method", name, _METHODS)
+    return _METHODS[name]
+
+
+def method_of(estimator: Any) -> Method | None:
+    """The registry's entry for an estimator's class, None if it has none."""
+    cls = type(estimator)
+    path = f"{cls.__module__}:{cls.__qualname__}"
+    return next((method for method in methods() if method.class_path == path), None)
+
+
+_PAPER = "Chaudhari, Wald and Saria 2026, TMLR"
+_FEW_STEPS = {"max_steps": 300}
+
+register(
+    Method(
+        "color",
+        "openset.methods.color:CoLOR",
+        "CoLOR: constrained learning, shared body",
+        _PAPER,
+        needs="target rows",
+        assumes="the new class is separable; known subtypes of target occur in source",
+        check_params=_FEW_STEPS,
+        auroc_floor=0.95,
+    )
+)
+register(
+    Method(
+        "conop",
+        "openset.methods.color:ConOp",
+        "CoLOR without joint learning",
+        _PAPER,
+        needs="target rows",
+        assumes="as CoLOR; the classifier has a body of its own",
+        check_params=_FEW_STEPS,
+        auroc_floor=0.95,
+    )
+)
+register(
+    Method(
+        "dd",
+        "openset.methods.discriminator:DomainDiscriminator",
+        "Domain discriminator",
+        "Elkan and Noto 2008, KDD",
+        needs="target rows",
+        assumes="no background shift: only the new class grew",
+        check_params=_FEW_STEPS,
+        auroc_floor=0.95,
+    )
+)
+register(
+    Method(
+        "source_only",
+        "openset.methods.source_only:SourceOnly",
+        "Source-only classifier and its doubt",
+        "Hendrycks and Gimpel 2017, ICLR",
+        needs="nothing",
+        assumes="new rows fall between the known classes",
+        check_params=_FEW_STEPS,
+        auroc_floor=0.9,
+    )
+)

@@ -56,7 +56,9 @@ def _holds_numbers(series: Any) -> bool:
 def as_labels(y: Any) -> NDArray[Any]:
     """Labels as a one-dimensional array of any kind: strings, numbers, booleans."""
     if y is None:
-        raise ValueError("y is None: fitting requires y to be passed, the known class of every source row.")
+        raise ValueError(
+            "fitting requires y to be passed, but the target y is None: give the known class of every source row."
+        )
     if is_torch_tensor(y):
         y = y.detach().cpu().numpy()
     elif nw.dependencies.is_into_series(y):

@@ -1,0 +1,85 @@
+"""The ``openset`` command. Thin: every command imports what it needs when it runs, so that help is instant."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from openset import __version__
+
+app = typer.Typer(
+    name="openset",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="Open-set domain adaptation under background shift.\n\n"
+    "Is there a new class in the target batch, how large is it, which rows are of it, and what are the others?",
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"openset {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def main(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    """Options of every command."""
+
+
+@app.command()
+def methods(
+    as_json: Annotated[bool, typer.Option("--json", help="For machines: one JSON list.")] = False,
+) -> None:
+    """List the methods, what each needs and what it assumes.
+
+    Example: openset methods
+    """
+    from openset.registry import methods as registered
+
+    if as_json:
+        import json
+
+        keys = ("name", "class_name", "title", "reference", "needs", "assumes")
+        typer.echo(json.dumps([{key: getattr(m, key) for key in keys} for m in registered()], indent=2))
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title="Methods", title_justify="left", show_lines=True)
+    for heading in ("name", "method", "needs", "assumes"):
+        table.add_column(heading, overflow="fold")
+    for method in registered():
+        about = f"{method.title}\n[dim]{method.class_name}; {method.reference}[/dim]"
+        table.add_row(f"[bold]{method.name}[/bold]", about, method.needs, method.assumes)
+    Console().print(table)
+
+
+@app.command()
+def demo(
+    seeds: Annotated[int, typer.Option(min=1, help="How many splits to average over.")] = 3,
+    steps: Annotated[int, typer.Option(min=50, help="Training steps of each method.")] = 3000,
+    out: Annotated[Path, typer.Option(help="Where to write the histogram of scores.")] = Path(
+        "openset-demo.png"
+    ),
+) -> None:
+    """A new digit in a shifted batch: CoLOR beside a discriminator.
+
+    Known are three groups of scikit-learn's digits whose mix differs between source and target; digit 9 is new.
+
+    Example: openset demo --seeds 1
+    """
+    from openset.demo import run_demo
+
+    run_demo(seeds=seeds, steps=steps, out=out)
+
+
+if __name__ == "__main__":
+    app()

@@ -72,6 +72,10 @@ class OpenSetClassifier(ClassifierMixin, BaseEstimator):
     novel_label: Any
     random_state: Any
 
+    threshold_: float
+    novel_fraction_: ProportionEstimate | None
+    target_novelty_score_: NDArray[np.float64]
+
     _chooses_on_held_out: ClassVar[bool] = False
     """Whether fitting chooses a head or a checkpoint on held-out source rows."""
 
@@ -133,8 +137,7 @@ class OpenSetClassifier(ClassifierMixin, BaseEstimator):
         self._check_parameters()
         problem = self._validate(X, y, X_target)
         self._fit(problem)
-        self.threshold_: float = np.inf
-        self.novel_fraction_: ProportionEstimate | None = None
+        self.threshold_, self.novel_fraction_ = np.inf, None
         self.target_novelty_score_ = np.empty(0)
         if problem.X_target is not None:
             self.target_novelty_score_ = self._held_out_target_scores(problem)
@@ -154,7 +157,7 @@ class OpenSetClassifier(ClassifierMixin, BaseEstimator):
         self.n_source_, self.n_target_ = len(source), 0 if target is None else len(target)
         if target is None and len(self.classes_) == 1:
             raise ValueError(
-                f"y has one class only ({self.classes_[0]!r}) and there is no X_target: nothing can be learned. "
+                f"y has one class only ({self.classes_.tolist()[0]!r}) and there is no X_target: nothing can be learned. "
                 "Pass X_target to tell rows of that one class from new ones (PU learning)."
             )
         if target is not None and self.novel_label_ in self.classes_.tolist():
@@ -219,7 +222,7 @@ class OpenSetClassifier(ClassifierMixin, BaseEstimator):
 
     def _check_rows(self, X: Any, name: str, *, reset: bool) -> NDArray[np.floating]:
         rows = as_rows(X, name)
-        shape = getattr(rows, "shape", ())
+        shape: tuple[int, ...] = getattr(rows, "shape", ())
         if name == "X_target" and len(shape) > 1 and shape[1] != self.n_features_in_:
             raise ValueError(
                 f"X has {self.n_features_in_} features but X_target has {shape[1]}: "
@@ -237,14 +240,18 @@ class OpenSetClassifier(ClassifierMixin, BaseEstimator):
             if name != "X_target":
                 raise
             if "feature names" in str(error):
-                raise ValueError(f"X and X_target have different columns. {error}") from None
-            raise ValueError(f"X_target is not valid. {error}".replace("Input X ", "Input X_target ")) from None
+                raise ValueError(f"X and X_target have different columns. {_one_line(error)}") from None
+            message = _one_line(error).replace("Input X ", "Input X_target ")
+            raise ValueError(f"X_target is not valid. {message}") from None
         return checked
 
     def _check_scales(self, source: Moments, target: Moments | None) -> None:
         for name, part in (("X", source), ("X_target", target)):
             if part is not None and not (np.isfinite(part.mean).all() and np.isfinite(part.sd).all()):
-                raise ValueError(f"{name} has values too large to compute with: bring its columns to a usual scale.")
+                raise ValueError(
+                    f"{name} has values up to {part.largest:.3g}, too large to compute with: "
+                    "bring its columns to a usual scale."
+                )
         if target is None:
             return
         odd = incompatible_features(source, target)
@@ -274,7 +281,8 @@ class OpenSetClassifier(ClassifierMixin, BaseEstimator):
 
     def predict_known(self, X: Any) -> NDArray[Any]:
         """The most likely known class of every row, novel or not."""
-        return self.classes_[self._outputs(self._scoring_rows(X))[0].argmax(axis=1)]
+        logits, _ = self._outputs(self._scoring_rows(X))
+        return self.classes_[logits.argmax(axis=1)]
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Probabilities of the known classes and, fitted with a target, of "novel" in the last column.
@@ -322,6 +330,10 @@ def doubt(logits: ArrayLike) -> NDArray[np.float64]:
     return -np.expm1(log_softmax(np.asarray(logits, dtype=np.float64), axis=-1).max(axis=-1))
 
 
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())
+
+
 def _never_empty(fold: Fold) -> Fold:
-    """With too few rows to hold any out (or none asked for), judge on the training rows rather than on nothing."""
+    """Where no row could be held out, judge on the training rows rather than on nothing."""
     return fold if len(fold.held) else Fold(fold.train, fold.train)

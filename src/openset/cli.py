@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from openset import __version__
+from openset._version import __version__
 
 app = typer.Typer(
     name="openset",
@@ -66,9 +66,7 @@ def methods(
 def demo(
     seeds: Annotated[int, typer.Option(min=1, help="How many splits to average over.")] = 3,
     steps: Annotated[int, typer.Option(min=50, help="Training steps of each method.")] = 3000,
-    out: Annotated[Path, typer.Option(help="Where to write the histogram of scores.")] = Path(
-        "openset-demo.png"
-    ),
+    out: Annotated[Path, typer.Option(help="Where to write the histogram of scores.")] = Path("openset-demo.png"),
 ) -> None:
     """A new digit in a shifted batch: CoLOR beside a discriminator.
 

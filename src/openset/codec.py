@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from openset.errors import ModelFormatError
+from openset.stats.records import make_records
 
 Tensors = dict[str, NDArray[Any]]
 
@@ -82,7 +83,7 @@ def decode(value: Any, tensors: Mapping[str, NDArray[Any]]) -> Any:
         return decode(value["$record"], tensors)[0]
     if "$records" in value:
         columns = decode(value["$records"], tensors)
-        return np.rec.fromarrays(list(columns.values()), names=list(columns))
+        return make_records(columns)
     if "$dataclass" in value:
         name = value["$dataclass"]
         if name not in _DATACLASSES:

@@ -155,9 +155,7 @@ def _draw(panels: list[tuple[str, NDArray[np.float64], NDArray[np.bool_], float]
     except ImportError:
         raise MissingExtraError("the histogram", "plot") from None
     figure = Figure(figsize=(12, 3.6), layout="constrained")
-    for axis, (name, score, novel, threshold) in zip(
-        figure.subplots(1, len(panels)), panels, strict=True
-    ):
+    for axis, (name, score, novel, threshold) in zip(figure.subplots(1, len(panels)), panels, strict=True):
         bins = np.histogram_bin_edges(score, bins=30)
         axis.hist(score[~novel], bins, color="#4c78a8", alpha=0.75, label="known digits")
         axis.hist(score[novel], bins, color="#e4572e", alpha=0.85, label=f"digit {NOVEL_DIGIT} (new)")

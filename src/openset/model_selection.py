@@ -41,7 +41,9 @@ def split_by_domain(X: Any, y: ArrayLike, sample_domain: ArrayLike) -> tuple[Any
     """
     domain, labels = np.asarray(sample_domain), as_labels(y)
     if domain.ndim != 1 or len(domain) != len(labels):
-        raise ValueError(f"sample_domain has shape {domain.shape} but y has {len(labels)} labels: one each a row.")
+        raise ValueError(
+            f"sample_domain has shape {domain.shape} but y has {len(labels)} labels: one each a row."
+        )
     if domain.dtype.kind not in "iuf" or (domain == 0).any():
         raise ValueError("sample_domain must hold positive numbers for source rows and negative ones for target.")
     source, target = np.flatnonzero(domain > 0), np.flatnonzero(domain < 0)
@@ -249,25 +251,25 @@ class OpenSetGridSearch(MetaEstimatorMixin, BaseEstimator):
         self.classes_ = self.best_estimator_.classes_
         return self
 
-    @available_if(_has("predict"))
+    @available_if(_has("predict"))  # type: ignore[untyped-decorator]
     def predict(self, X: Any) -> NDArray[Any]:
         """Labels by the best estimator."""
         check_is_fitted(self)
         return self.best_estimator_.predict(X)
 
-    @available_if(_has("predict_known"))
+    @available_if(_has("predict_known"))  # type: ignore[untyped-decorator]
     def predict_known(self, X: Any) -> NDArray[Any]:
         """Closed-set labels by the best estimator."""
         check_is_fitted(self)
         return self.best_estimator_.predict_known(X)
 
-    @available_if(_has("predict_proba"))
+    @available_if(_has("predict_proba"))  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Probabilities by the best estimator."""
         check_is_fitted(self)
         return self.best_estimator_.predict_proba(X)
 
-    @available_if(_has("novelty_score"))
+    @available_if(_has("novelty_score"))  # type: ignore[untyped-decorator]
     def novelty_score(self, X: Any) -> NDArray[np.float64]:
         """Novelty scores by the best estimator."""
         check_is_fitted(self)

@@ -21,7 +21,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save as dump_tensors
 
-from openset import __version__
+from openset._version import __version__
 from openset.codec import Tensors, decode, encode
 from openset.errors import ModelFormatError
 from openset.registry import Method, get_method, method_of, methods
@@ -47,7 +47,7 @@ def save(model: Any, path: str | PathLike[str]) -> None:
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"{folder} is a file: a model is saved to a folder.")
     tensors: Tensors = {}
-    manifest = {
+    manifest: dict[str, Any] = {
         "format": FORMAT,
         "format_version": FORMAT_VERSION,
         "openset_version": __version__,
@@ -147,7 +147,7 @@ def _restore(manifest: dict[str, Any], tensors: Tensors, device: str | None, bac
 
 
 def _encode_parameters(model: Any, tensors: Tensors) -> dict[str, Any]:
-    encoded = {}
+    encoded: dict[str, Any] = {}
     for name, value in model.get_params(deep=False).items():
         if name == "backbone" and value is not None:
             encoded[name] = type(value).__qualname__
@@ -160,9 +160,7 @@ def _encode_parameters(model: Any, tensors: Tensors) -> dict[str, Any]:
 
 def _encode_fitted(model: Any, tensors: Tensors) -> dict[str, Any]:
     parameters = model.get_params(deep=False)
-    return {
-        name: encode(value, tensors, name) for name, value in vars(model).items() if name not in parameters
-    }
+    return {name: encode(value, tensors, name) for name, value in vars(model).items() if name not in parameters}
 
 
 def _manifest_digest(manifest: dict[str, Any]) -> str:

@@ -104,7 +104,9 @@ def check_predictions_follow_scores(subject: Subject) -> None:
     model, X = subject.fitted, subject.data.X_test
     labels, known = model.predict(X), model.predict_known(X)
     above = model.novelty_score(X) > model.threshold_
-    assert np.array_equal(labels == model.novel_label_, above), "predict is novel exactly where score > threshold_"
+    assert np.array_equal(labels == model.novel_label_, above), (
+        "predict is novel exactly where score > threshold_"
+    )
     assert np.array_equal(labels[~above], known[~above]), "predict must agree with predict_known elsewhere"
     assert set(known.tolist()) <= set(model.classes_.tolist()), "predict_known must give known classes"
     assert model.target_novelty_score_.shape == (len(subject.data.X_target),)

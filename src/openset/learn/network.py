@@ -16,7 +16,9 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from openset.learn.architecture import Architecture, HeadWidths
-from openset.learn.kernels import BodyFunction, HeadsFunction, Workspace
+from openset.learn.kernels import BodyFunction, HeadsFunction, Workspace, repeatable_product
+from openset.learn.primal_dual import ParameterGroup
+
 
 class DropoutMasks:
     """Keep-masks from one random stream per member, so that a member is the same alone or in company.
@@ -55,14 +57,14 @@ class FeatureBody(nn.Module):
     def forward(self, x: Tensor, masks: DropoutMasks | None) -> Tensor:
         """Rows (members, rows, features) to representations (members, rows, hidden)."""
         if masks is None:
-            return torch.baddbmm(self.bias, x, self.weight).relu()
+            return repeatable_product(x, self.weight, self.bias).relu()
         keep_x = keep_h = None
         if self.dropout > 0:
             take = self._workspace.take
             keep_x = masks.fill(take(tuple(x.shape), x), self.dropout)
             keep_h = masks.fill(take((*x.shape[:2], self.weight.shape[2]), x), self.dropout)
         scale = masks.scale(self.dropout)
-        h: Tensor = BodyFunction.apply(
+        h: Tensor = BodyFunction.apply(  # type: ignore[no-untyped-call]
             self.weight, self.bias, x, keep_x, keep_h, scale, self._workspace, self._gradients
         )
         return h
@@ -95,9 +97,11 @@ class Heads(nn.Module):
     def forward(self, z: Tensor) -> dict[str, Tensor]:
         """Logits of each head, (members, rows, width)."""
         if torch.is_grad_enabled():
-            logits = HeadsFunction.apply(self.weight, self.bias, z, self._workspace, self._gradients)
+            logits = HeadsFunction.apply(  # type: ignore[no-untyped-call]
+                self.weight, self.bias, z, self._workspace, self._gradients
+            )
         else:
-            logits = torch.baddbmm(self.bias, z, self.weight)
+            logits = repeatable_product(z, self.weight, self.bias)
         return dict(zip(self.widths, logits.split(list(self.widths.values()), dim=-1), strict=True))
 
 
@@ -146,18 +150,17 @@ class Network(nn.Module):
                 if isinstance(layer, (FeatureBody, Heads)):
                     yield layer
 
-    def stacked_parameters(self) -> list[nn.Parameter]:
-        """Parameters whose first axis is the members axis."""
-        return [p for layer in self._linear_layers() for p in layer.parameters(recurse=False)]
-
-    def backbone_parameters(self, member: int) -> list[nn.Parameter]:
-        """Parameters of one member's backbones."""
-        return [
-            p
-            for body in self.bodies.values()
-            if isinstance(body, BackboneBody)
-            for p in body.copies[member].parameters()
-        ]
+    def parameter_groups(self) -> list[ParameterGroup]:
+        """For each body its parameters and those of its heads."""
+        groups = []
+        for name in self.architecture.bodies:
+            body, heads = self.bodies[name], self.heads[name]
+            if isinstance(body, BackboneBody):
+                own = [list(module.parameters()) for module in body.copies]
+                groups.append(ParameterGroup(list(heads.parameters()), own))
+            else:
+                groups.append(ParameterGroup([*body.parameters(), *heads.parameters()]))
+        return groups
 
     def member_state(self, member: int) -> dict[str, Tensor]:
         """Views of everything that belongs to one member, buffers included, as a network of one names it."""
@@ -197,9 +200,7 @@ class Network(nn.Module):
         return _assembled(architecture, tensors, backbone).to(device)
 
 
-def _assembled(
-    architecture: Architecture, tensors: Mapping[str, Tensor], backbone: nn.Module | None
-) -> Network:
+def _assembled(architecture: Architecture, tensors: Mapping[str, Tensor], backbone: nn.Module | None) -> Network:
     """A network for scoring around given tensors."""
     with torch.device("meta"):
         network = Network(architecture, backbone)

@@ -7,7 +7,7 @@ Without constraints the same step is plain gradient descent, so every method tra
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -70,26 +70,38 @@ class Multipliers:
         self.values.clamp_(min=0)
 
 
+@dataclass(frozen=True)
+class ParameterGroup:
+    """Parameters whose gradients are clipped together: those of one body and its heads."""
+
+    stacked: Sequence[nn.Parameter]
+    """With the members axis first."""
+    own: Sequence[Sequence[nn.Parameter]] = ()
+    """For each member, parameters that are its alone (backbones)."""
+
+    def __iter__(self) -> Iterator[nn.Parameter]:
+        yield from self.stacked
+        for parameters in self.own:
+            yield from parameters
+
+
 class PrimalDual:
     """Simultaneous gradient descent on weights and ascent on multipliers.
 
-    ``stacked`` parameters carry the members axis first; ``own`` lists, for each member, parameters that are
-    its alone (backbones). L2 is the gradient of ``l2 · Σ p²`` over all of them; the gradient norm is clipped for
-    each member by itself.
+    L2 is the gradient of ``l2 · Σ p²`` over all parameters. The gradient norm is clipped for each member and each
+    group by itself, so that neither members nor separate bodies see each other.
     """
 
     def __init__(
         self,
-        stacked: Sequence[nn.Parameter],
-        own: Sequence[Sequence[nn.Parameter]],
+        groups: Sequence[ParameterGroup],
         optimizer: torch.optim.Optimizer,
         multipliers: Multipliers | None = None,
         *,
         l2: float = 0.0,
         clip: float | None = None,
     ) -> None:
-        self._stacked, self._own = list(stacked), [list(parameters) for parameters in own]
-        self._all = [*self._stacked, *(p for parameters in self._own for p in parameters)]
+        self._groups = list(groups)
         self.optimizer, self.multipliers = optimizer, multipliers
         self._l2, self._clip = l2, clip
 
@@ -102,8 +114,10 @@ class PrimalDual:
             weight = self.multipliers.values.to(terms.proxy_defect.dtype)
             lagrangian = lagrangian + (weight * terms.proxy_defect).sum()
         lagrangian.backward()  # type: ignore[no-untyped-call]
-        self._add_l2()
-        self._clip_per_member()
+        with torch.no_grad():
+            for group in self._groups:
+                self._add_l2(group)
+                self._clip_per_member(group)
         self.optimizer.step()
         if self.multipliers is not None:
             defect = terms.proxy_defect if terms.defect is None else terms.defect
@@ -111,19 +125,18 @@ class PrimalDual:
                 self.multipliers.ascend(defect)
         return terms
 
-    @torch.no_grad()
-    def _add_l2(self) -> None:
+    def _add_l2(self, group: ParameterGroup) -> None:
         if self._l2 > 0:
-            with_gradient = [p for p in self._all if p.grad is not None]
-            torch._foreach_add_([p.grad for p in with_gradient], with_gradient, alpha=2 * self._l2)
+            for parameter in group:
+                if parameter.grad is not None:
+                    parameter.grad.add_(parameter, alpha=2 * self._l2)
 
-    @torch.no_grad()
-    def _clip_per_member(self) -> None:
-        if self._clip is None:
+    def _clip_per_member(self, group: ParameterGroup) -> None:
+        stacked = [p.grad for p in group.stacked if p.grad is not None]
+        own = [[p.grad for p in parameters if p.grad is not None] for parameters in group.own]
+        if self._clip is None or not stacked:
             return
-        stacked = [p.grad for p in self._stacked if p.grad is not None]
         norms = [torch.linalg.vector_norm(g.flatten(1), dim=1) for g in stacked]
-        own = [[p.grad for p in parameters if p.grad is not None] for parameters in self._own]
         if any(own):
             norms.append(torch.stack([torch.nn.utils.get_total_norm(gradients) for gradients in own]))
         total = torch.linalg.vector_norm(torch.stack(norms), dim=0)

@@ -35,7 +35,8 @@ class ScaledRows:
             np.take(self.array, rows, axis=0, out=out, mode="clip")
             self.scaling.apply_in_place(out)
         else:  # scale in the data's own precision, so that huge values survive
-            out[...] = self.scaling.apply(self.array[rows])
+            with np.errstate(over="ignore"):  # such rows score as infinite, which the estimator reports
+                out[...] = self.scaling.apply(self.array[rows])
 
 
 class RowStream:

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
+from openset.learn.architecture import Architecture
 from openset.learn.convergence import Convergence
-from openset.learn.network import Architecture, DropoutMasks, Network
+from openset.learn.network import DropoutMasks, Network
 from openset.learn.primal_dual import Multipliers, PrimalDual, Terms, make_optimizer
 from openset.learn.rows import Batch, Batches, Rows, RowStream, ScaledRows, head_outputs
 
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 PAPER_EPOCHS = 200
+KEEP_LATEST = math.inf
+"""The key of a method that makes no choice: every evaluation point replaces the one before."""
 
 
 @dataclass(frozen=True)
@@ -206,11 +208,8 @@ class _Run:
             if constraints
             else None
         )
-        stacked = self.network.stacked_parameters()
-        own = [self.network.backbone_parameters(m) for m in range(members)]
         self.stepper = PrimalDual(
-            stacked,
-            own,
+            self.network.parameter_groups(),
             make_optimizer(
                 settings.optimizer,
                 list(self.network.parameters()),
@@ -243,7 +242,8 @@ class _Run:
                 if stopped[member]:
                     continue
                 judgement = self._judge(member, multipliers[member])
-                if judgement.key > choices[member].key or not math.isfinite(choices[member].key):
+                first = choices[member].step == 0
+                if first or judgement.key > choices[member].key or judgement.key == KEEP_LATEST:
                     choices[member] = Choice(step, judgement.head, judgement.key)
                     _copy_member(self.network, best, member)
                 history.append({"step": step, "member": member, "loss": float(loss[member]), **judgement.metrics})

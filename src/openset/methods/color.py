@@ -16,13 +16,14 @@ from openset.methods.neural import HeadOutputs, NetworkClassifier, class_metrics
 from openset.methods.presets import PRESETS
 from openset.params import check_choice, check_flag, check_number, with_defaults
 from openset.stats.proportions import NOT_IDENTIFIED, anchored_fraction
+from openset.stats.records import make_records
 from openset.stats.selection import is_feasible, paper_key
 
 if TYPE_CHECKING:
     from openset.learn.network import DropoutMasks, Network
     from openset.learn.primal_dual import Terms
     from openset.learn.rows import Batch
-    from openset.learn.train import HeldOut, Judgement, Settings, Trained
+    from openset.learn.train import HeldOut, Judgement, Trained
 
 PAPER_GRID = (0.02, 0.05, 0.10, 0.15, 0.20, 0.25, 0.30, 0.35, 0.40, 0.45)
 
@@ -101,7 +102,7 @@ class CoLOR(NetworkClassifier):
         clip: float | None = 5.0,
         batch_size: int = 200,
         max_steps: int | None = 3000,
-        evaluate_every: int | None = 50,
+        evaluate_every: int | None = 250,
         tol: float = 1e-3,
         validation_fraction: float = 0.2,
         standardize: str | None = "auto",
@@ -157,15 +158,6 @@ class CoLOR(NetworkClassifier):
         check_number("class_loss_weight", self.class_loss_weight)
         check_number("logit_multiplier", self.logit_multiplier, open_low=True)
 
-    def _settings(self) -> Settings:
-        from dataclasses import replace
-
-        return replace(
-            super()._settings(),
-            dual_optimizer=self.dual_optimizer,
-            dual_learning_rate=self.dual_learning_rate,
-        )
-
     def _objective(self, problem: Problem) -> ColorObjective:
         return ColorObjective(
             bodies_for(problem.n_classes, len(self.grid), self.joint),
@@ -179,7 +171,7 @@ class CoLOR(NetworkClassifier):
         super()._keep(trained)
         if not trained.heads:  # fitted without a target
             return
-        self.heads_ = np.rec.fromarrays(list(trained.heads.values()), names=list(trained.heads))
+        self.heads_ = make_records(trained.heads)
         rows = [
             np.flatnonzero(
                 (self.heads_.member == member)

@@ -31,8 +31,8 @@ class DomainDiscriminator(NetworkClassifier):
     ----------
     joint : learn the known classes on the same body (True) or on a source-only body of their own (False)
 
-    The other parameters are those of :class:`~openset.methods.neural.NetworkClassifier`. The network with the
-    lowest held-out domain loss is kept.
+    The other parameters are those of :class:`~openset.methods.neural.NetworkClassifier`. The last network is
+    kept: stopping at the lowest held-out domain loss halves its AUPRC (docs/decisions/0004-discriminator.md).
 
     References
     ----------
@@ -65,7 +65,7 @@ class DomainDiscriminator(NetworkClassifier):
         clip: float | None = 5.0,
         batch_size: int = 200,
         max_steps: int | None = 3000,
-        evaluate_every: int | None = 50,
+        evaluate_every: int | None = 250,
         tol: float = 1e-3,
         validation_fraction: float = 0.2,
         standardize: str | None = "auto",
@@ -117,9 +117,7 @@ def bodies_for(n_classes: int, n_novelty: int, joint: bool) -> dict[str, dict[st
     return {"known": {"classes": n_classes}, "novelty": {"novelty": n_novelty}}
 
 
-def joint_outputs(
-    network: Network, batch: Batch, masks: DropoutMasks
-) -> tuple[Any, Any]:
+def joint_outputs(network: Network, batch: Batch, masks: DropoutMasks) -> tuple[Any, Any]:
     """Class logits of the source rows and novelty logits of all rows, from a shared body or from two."""
     if "shared" in network.bodies:
         outputs = network(batch.x, "shared", masks)
@@ -146,9 +144,9 @@ class DiscriminatorObjective:
         return Terms(class_loss(classes, batch.y) + domain)
 
     def judge(self, held_out: HeldOut) -> Judgement:
-        """The lower the held-out domain loss the better."""
-        from openset.learn.train import Judgement
+        """The latest network is kept, as the authors do; the held-out domain loss goes into the history."""
+        from openset.learn.train import KEEP_LATEST, Judgement
 
         source, target = held_out.source["novelty"][:, 0], held_out.target["novelty"][:, 0]
         loss = float(np.logaddexp(0, source).mean() + np.logaddexp(0, -target).mean()) / 2
-        return Judgement(key=-loss, metrics={**class_metrics(held_out), "domain_loss": loss})
+        return Judgement(key=KEEP_LATEST, metrics={**class_metrics(held_out), "domain_loss": loss})

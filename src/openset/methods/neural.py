@@ -7,6 +7,7 @@ Torch is imported when fitting or scoring starts, not before.
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -74,7 +75,7 @@ class NetworkClassifier(OpenSetClassifier):
         clip: float | None = 5.0,
         batch_size: int = 200,
         max_steps: int | None = 3000,
-        evaluate_every: int | None = 50,
+        evaluate_every: int | None = 250,
         tol: float = 1e-3,
         validation_fraction: float = 0.2,
         standardize: str | None = "auto",
@@ -129,10 +130,8 @@ class NetworkClassifier(OpenSetClassifier):
     def _settings(self) -> Settings:
         from openset.learn.train import Settings
 
-        names = (
-            "hidden dropout optimizer learning_rate momentum l2 clip batch_size max_steps evaluate_every tol device"
-        )
-        return Settings(**{name: getattr(self, name) for name in names.split()})
+        given = {f.name: getattr(self, f.name) for f in fields(Settings) if hasattr(self, f.name)}
+        return Settings(**given)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -170,6 +169,7 @@ class NetworkClassifier(OpenSetClassifier):
 
         rule = None if self.backbone is not None else self.standardize
         self.scaling_ = fit_scaling(problem.source_moments, problem.target_moments, rule)
+        self._check_single_precision(problem)
         source = ScaledRows(problem.X, self.scaling_)
         target = None if problem.X_target is None else ScaledRows(problem.X_target, self.scaling_)
         empty = np.empty(0, np.intp)
@@ -208,10 +208,24 @@ class NetworkClassifier(OpenSetClassifier):
                 for member, plan in enumerate(plans)
             ]
 
+    def _check_single_precision(self, problem: Problem) -> None:
+        """Networks compute in float32, whose range the scaled values must keep to."""
+        parts = [m for m in (problem.source_moments, problem.target_moments) if m is not None]
+        largest = max(m.largest for m in parts)
+        if largest * float(self.scaling_.factor.max()) > 1e-6 * float(np.finfo(np.float32).max):
+            raise ValueError(
+                f"the largest value, {largest:.3g}, is too large for single precision: scale the columns, "
+                "or pass standardize='auto'."
+            )
+
     def _keep(self, trained: Trained) -> None:
         """Store what training left behind."""
         self.architecture_, self.weights_ = trained.architecture, trained.weights
-        self.history_, self.stop_reason_, self.n_steps_ = trained.history, trained.stop_reason, trained.n_steps
+        self.history_, self.stop_reason_, self.n_steps_ = (
+            trained.history,
+            trained.stop_reason,
+            trained.n_steps,
+        )
 
     def _held_out_target_scores(self, problem: Problem) -> NDArray[np.float64]:
         from openset.learn.rows import ScaledRows
@@ -241,6 +255,9 @@ class NetworkClassifier(OpenSetClassifier):
         if not self.n_target_:
             return pooled, doubt(pooled)
         scores = self._member_scores(outputs)
+        if not np.isfinite(scores).all():
+            row = int(np.flatnonzero(~np.isfinite(scores).all(axis=0))[0])
+            raise ValueError(f"row {row} has values too large to score: they lie far outside the fitted range.")
         return pooled, np.mean([self._on_common_scale(m, s) for m, s in enumerate(scores)], axis=0)
 
     def _head_outputs(self, rows: ScaledRows, chosen: NDArray[np.intp] | None = None) -> HeadOutputs:

@@ -113,9 +113,7 @@ def make_background_shift(
         new = novel_centre + random.standard_normal((n_novel, n_features))
         order = random.permutation(n)
         nothing = np.full(n_novel, -1)
-        return tuple(
-            np.concatenate(parts)[order] for parts in ((x, new), (y, nothing), (subtype, nothing))
-        )
+        return tuple(np.concatenate(parts)[order] for parts in ((x, new), (y, nothing), (subtype, nothing)))
 
     X, y, subtype = known(n_source, source_mix)
     X_target, y_target, subtype_target = mixed(n_target)

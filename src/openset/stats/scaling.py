@@ -39,18 +39,21 @@ NO_SCALING = Scaling(np.zeros(1), np.ones(1), "none")
 
 @dataclass(frozen=True)
 class Moments:
-    """Mean and standard deviation of every feature."""
+    """Mean and standard deviation of every feature, and the largest absolute value of all."""
 
     mean: NDArray[np.float64]
     sd: NDArray[np.float64]
+    largest: float
 
 
 def moments(x: NDArray[np.floating]) -> Moments:
     """Two passes over blocks of rows, in float64."""
     n = len(x)
-    mean = sum(block.sum(axis=0) for block in _blocks(x)) / n
-    variance = sum(((block - mean) ** 2).sum(axis=0) for block in _blocks(x)) / n
-    return Moments(np.asarray(mean), np.sqrt(np.asarray(variance)))
+    with np.errstate(over="ignore", invalid="ignore"):  # values too large become infinite, for the caller to see
+        mean = sum(block.sum(axis=0) for block in _blocks(x)) / n
+        variance = sum(((block - mean) ** 2).sum(axis=0) for block in _blocks(x)) / n
+    largest = max(float(np.abs(block).max(initial=0)) for block in _blocks(x))
+    return Moments(np.asarray(mean), np.sqrt(np.asarray(variance)), largest)
 
 
 def _blocks(x: NDArray[np.floating]) -> Iterator[NDArray[np.float64]]:

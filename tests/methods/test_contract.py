@@ -1,0 +1,77 @@
+"""Both check suites over every registered method."""
+
+from __future__ import annotations
+
+import warnings
+
+import pytest
+from sklearn.exceptions import SkipTestWarning
+from sklearn.utils.estimator_checks import check_estimator
+
+from openset.registry import methods
+from openset.testing import Subject, check_open_set_estimator, open_set_checks
+
+ALL = methods()
+pytestmark = pytest.mark.filterwarnings("ignore::openset.errors.FitWarning")
+
+
+@pytest.mark.parametrize("method", ALL, ids=lambda m: m.name)
+def test_scikit_learns_check_estimator(method):
+    with warnings.catch_warnings():
+        # the suite says so where it leaves out a check, e.g. of array-API input
+        warnings.simplefilter("ignore", SkipTestWarning)
+        results = check_estimator(method.make(**method.check_params), on_fail=None)
+    failed = {r["check_name"]: repr(r["exception"]) for r in results if r["status"] not in ("passed", "skipped")}
+    assert not failed
+    assert sum(r["status"] == "passed" for r in results) >= 45
+
+
+@pytest.fixture(scope="module")
+def subjects():
+    return {}
+
+
+@pytest.mark.parametrize("check", list(open_set_checks()), ids=lambda c: c.__name__)
+@pytest.mark.parametrize("method", ALL, ids=lambda m: m.name)
+def test_open_set_contract(method, check, subjects):
+    subject = subjects.setdefault(method.name, Subject(method.make(**method.check_params)))
+    check(subject)
+
+
+class Backwards:
+    """Wraps a method and breaks one promise of the contract."""
+
+
+def broken(**overrides):
+    from openset import SourceOnly
+
+    cls = type("Broken", (SourceOnly,), overrides)
+    return cls(max_steps=100)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        ({"novelty_score": lambda self, X: -super(type(self), self).novelty_score(X)}, "flipped"),
+        ({"predict": lambda self, X: self.predict_known(X)}, "novel exactly where"),
+        (
+            {"predict_proba": lambda self, X: super(type(self), self).predict_proba(X)[:, :-1]},
+            "k \\+ 1 columns",
+        ),
+        ({"fit": lambda self, *a: super(type(self), self).fit(*a) and None}, "return self"),
+    ],
+)
+def test_the_checks_can_fail(overrides, message):
+    with pytest.raises(AssertionError, match=message):
+        check_open_set_estimator(broken(**overrides))
+
+
+def test_registry_entries_are_complete():
+    names = [m.name for m in ALL]
+    assert len(set(names)) == len(names)
+    assert {"color", "conop", "dd", "source_only"} <= set(names)
+    for method in ALL:
+        assert method.load().__name__ == method.class_name
+        assert method.title and method.reference and method.needs and method.assumes
+        assert 0.5 < method.auroc_floor <= 1
+        assert set(method.check_params) <= {"max_steps"}, "check parameters take fewer steps and nothing else"

@@ -99,9 +99,7 @@ def test_skadas_convention():
 def test_a_pipeline_transforms_the_target_too(small):
     with sklearn.config_context(enable_metadata_routing=True):
         model = CoLOR(**QUICK, standardize=None).set_fit_request(X_target=True)
-        pipeline = Pipeline(
-            [("scale", StandardScaler()), ("color", model)], transform_input=["X_target"]
-        )
+        pipeline = Pipeline([("scale", StandardScaler()), ("color", model)], transform_input=["X_target"])
         pipeline.fit(small.X * 50 + 7, small.y, X_target=small.X_target * 50 + 7)
         labels = pipeline.predict(small.X_test * 50 + 7)
     scaler = StandardScaler().fit(small.X)

@@ -86,7 +86,10 @@ DAMAGE = {
     "a list": (lambda f: (f / MANIFEST).write_text("[]"), "not written by openset"),
     "no manifest": (lambda f: (f / MANIFEST).unlink(), "no model.json"),
     "newer": (lambda f: edit(f, lambda m: m.update(format_version=99)), "format 99.*upgrade openset"),
-    "tampered": (lambda f: edit(f, lambda m: m["fitted"].update(threshold_=-1.0)), "changed after it was written"),
+    "tampered": (
+        lambda f: edit(f, lambda m: m["fitted"].update(threshold_=-1.0)),
+        "changed after it was written",
+    ),
     "no weights": (lambda f: weights_of(f).unlink(), "is missing"),
     "truncated": (lambda f: weights_of(f).write_bytes(weights_of(f).read_bytes()[:-100]), "truncated"),
     "bit flip": (lambda f: weights_of(f).write_bytes(weights_of(f).read_bytes()[:-1] + b"x"), "checksum"),

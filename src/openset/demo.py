@@ -107,7 +107,7 @@ def run_demo(*, seeds: int, steps: int, out: Path) -> list[DemoRun]:
     try:
         _draw(drawn, out)
     except MissingExtraError as error:
-        _console().print(f"No picture: {error}")
+        _console().print(f"No picture: {error}", markup=False)
     else:
         _console().print(f"Histograms of the scores on held-out rows: [bold]{out}[/bold]")
     return runs
@@ -122,13 +122,14 @@ def _console() -> Any:
 def _print_table(runs: list[DemoRun], seeds: int, steps: int) -> None:
     from rich.table import Table
 
+    splits = f"{seeds} splits" if seeds > 1 else "1 split"
     table = Table(
-        title=f"A new digit under background shift: held-out target rows, {seeds} splits, {steps} steps",
+        title=f"A new digit under background shift (held-out target rows, {splits}, {steps} steps)",
         title_justify="left",
     )
     table.add_column("method")
-    for heading in ("AUROC", "AUPRC", "OSCR", "top-1", "novel fraction"):
-        table.add_column(heading, justify="right")
+    for heading in ("AUROC", "AUPRC", "OSCR", "top-1", "novel"):
+        table.add_column(heading, justify="right", no_wrap=True)
     for name in METHODS:
         of_method = [run for run in runs if run.method == name]
         cells = [
@@ -136,17 +137,16 @@ def _print_table(runs: list[DemoRun], seeds: int, steps: int) -> None:
             for key in ("auroc", "auprc", "oscr", "top1")
         ]
         style = "bold" if name == "color" else ""
-        table.add_row(
-            get_method(name).class_name, *cells, _mean_sd([run.estimated for run in of_method]), style=style
-        )
+        table.add_row(name, *cells, _mean_sd([run.estimated for run in of_method]), style=style)
     true = _mean_sd([run.true for run in runs[:: len(METHODS)]])
     table.add_section()
     table.add_row("true", "", "", "", "", true, style="dim")
     _console().print(table)
+    _console().print("Means ± sd over splits; novel = estimated novel fraction of the target.", style="dim")
 
 
 def _mean_sd(values: list[float]) -> str:
-    return f"{np.mean(values):.3f} ±{np.std(values):.2f}"
+    return f"{np.mean(values):.2f} ±{np.std(values):.2f}"
 
 
 def _draw(panels: list[tuple[str, NDArray[np.float64], NDArray[np.bool_], float]], out: Path) -> None:

@@ -72,9 +72,12 @@ def test_masks_drop_at_the_rate_and_keep_the_mean():
 
 
 def test_a_member_draws_the_same_alone_or_in_company():
-    together, alone = make_network(), Network(
-        Architecture({"shared": {"classes": 4, "novelty": 5}}, 6, 7, 0.0, members=1)
-    ).initialise(SEEDS[1:2])
+    together, alone = (
+        make_network(),
+        Network(Architecture({"shared": {"classes": 4, "novelty": 5}}, 6, 7, 0.0, members=1)).initialise(
+            SEEDS[1:2]
+        ),
+    )
     for a, b in zip(together.parameters(), alone.parameters(), strict=True):
         assert torch.equal(a[1], b[0])
     mask = DropoutMasks(SEEDS).fill(torch.empty(3, 9, 5), 0.5)

@@ -11,7 +11,9 @@ from openset.learn.primal_dual import Multipliers, ParameterGroup, PrimalDual, T
 
 
 def stepper(parameter, *, rate=0.05, multipliers=None, **options):
-    return PrimalDual([ParameterGroup([parameter])], make_optimizer("sgd", [parameter], rate), multipliers, **options)
+    return PrimalDual(
+        [ParameterGroup([parameter])], make_optimizer("sgd", [parameter], rate), multipliers, **options
+    )
 
 
 def test_the_engine_finds_a_multiplier_known_in_closed_form():
@@ -110,6 +112,8 @@ def test_clipping_is_per_member():
     own = [[nn.Parameter(torch.zeros(1))], [nn.Parameter(torch.zeros(1))]]
     everything = [x, *own[0], *own[1]]
     engine = PrimalDual([ParameterGroup([x], own)], make_optimizer("sgd", everything, 1.0), clip=1.0)
-    engine.step(lambda: Terms(torch.stack([30 * x[0, 0] + 40 * own[0][0][0], 0.3 * x[1, 0] + 0.4 * own[1][0][0]])))
+    engine.step(
+        lambda: Terms(torch.stack([30 * x[0, 0] + 40 * own[0][0][0], 0.3 * x[1, 0] + 0.4 * own[1][0][0]]))
+    )
     assert [p.item() for p in (x[0], own[0][0])] == pytest.approx([-0.6, -0.8], abs=1e-5)
     assert [p.item() for p in (x[1], own[1][0])] == pytest.approx([-0.3, -0.4], abs=1e-5)

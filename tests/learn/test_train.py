@@ -91,7 +91,9 @@ def test_every_head_reaches_the_recall_it_is_asked_for(shifted):
 
 def test_training_stops_when_everything_has_settled(small):
     source, _ = rows_of(small)
-    plans = [replace(p, target_train=p.target_train[:0], target_held=p.target_held[:0]) for p in make_plans(small, 1)]
+    plans = [
+        replace(p, target_train=p.target_train[:0], target_held=p.target_held[:0]) for p in make_plans(small, 1)
+    ]
     settings = replace(SETTINGS, max_steps=5000, tol=1e-2, dropout=0.0, l2=1e-2)
     trained = train(ClassObjective(3), plans, source, small.y, None, settings)
     assert trained.stop_reason == "converged"

@@ -20,6 +20,8 @@ from openset.stats.records import make_records
 from openset.stats.selection import is_feasible, paper_key
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from openset.learn.network import DropoutMasks, Network
     from openset.learn.primal_dual import Terms
     from openset.learn.rows import Batch
@@ -252,23 +254,26 @@ class ColorObjective:
         self.n_constraints = len(grid)
         self._grid, self._fpr = grid, fpr
         self._class_loss_weight, self._logit_multiplier = class_loss_weight, logit_multiplier
+        self._candidates: Tensor | None = None
 
     def terms(self, network: Network, batch: Batch, masks: DropoutMasks) -> Terms:
         """Losses on source; defects α̂ − recall on target, soft for the weights and hard for the multipliers."""
-        import torch
-
-        from openset.learn.losses import class_loss, hard_rate, known_loss, soft_rate
+        from openset.learn.losses import ConstrainedLoss, hard_rate
         from openset.learn.primal_dual import Terms
 
         classes, novelty = joint_outputs(network, batch, masks)
-        target = batch.target(novelty)
-        wanted = torch.from_numpy(self._grid).to(novelty.device)
-        return Terms(
-            objective=self._class_loss_weight * class_loss(classes, batch.y)
-            + known_loss(batch.source(novelty)).sum(dim=1),
-            proxy_defect=wanted.to(novelty.dtype) - soft_rate(target, self._logit_multiplier),
-            defect=wanted - hard_rate(target),
+        objective, recall = ConstrainedLoss.apply(  # type: ignore[no-untyped-call]
+            classes, novelty, batch.y, self._class_loss_weight, self._logit_multiplier
         )
+        wanted = self._wanted(novelty.device)
+        return Terms(objective, proxy_defect=wanted - recall, defect=wanted - hard_rate(batch.target(novelty)))
+
+    def _wanted(self, device: Any) -> Tensor:
+        import torch
+
+        if self._candidates is None or self._candidates.device != device:
+            self._candidates = torch.from_numpy(self._grid).to(device)
+        return self._candidates
 
     def judge(self, held_out: HeldOut) -> Judgement:
         """The key of Algorithm 1: target recall among heads within the budget."""

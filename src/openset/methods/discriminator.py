@@ -14,6 +14,8 @@ from openset.methods.presets import PRESETS
 from openset.params import check_flag
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from openset.learn.network import DropoutMasks, Network
     from openset.learn.primal_dual import Terms
     from openset.learn.rows import Batch
@@ -117,11 +119,11 @@ def bodies_for(n_classes: int, n_novelty: int, joint: bool) -> dict[str, dict[st
     return {"known": {"classes": n_classes}, "novelty": {"novelty": n_novelty}}
 
 
-def joint_outputs(network: Network, batch: Batch, masks: DropoutMasks) -> tuple[Any, Any]:
-    """Class logits of the source rows and novelty logits of all rows, from a shared body or from two."""
+def joint_outputs(network: Network, batch: Batch, masks: DropoutMasks) -> tuple[Tensor, Tensor]:
+    """Class logits (of source rows first) and novelty logits of all rows, from a shared body or from two."""
     if "shared" in network.bodies:
         outputs = network(batch.x, "shared", masks)
-        return batch.source(outputs["classes"]), outputs["novelty"]
+        return outputs["classes"], outputs["novelty"]
     classes = network(batch.source(batch.x), "known", masks)["classes"]
     return classes, network(batch.x, "novelty", masks)["novelty"]
 
@@ -141,7 +143,7 @@ class DiscriminatorObjective:
 
         classes, novelty = joint_outputs(network, batch, masks)
         domain = (known_loss(batch.source(novelty)) + novel_loss(batch.target(novelty))).sum(dim=1) / 2
-        return Terms(class_loss(classes, batch.y) + domain)
+        return Terms(class_loss(batch.source(classes), batch.y) + domain)
 
     def judge(self, held_out: HeldOut) -> Judgement:
         """The latest network is kept, as the authors do; the held-out domain loss goes into the history."""

@@ -1,0 +1,96 @@
+"""The command line as a user types it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import openset
+from openset.cli import app
+from openset.demo import GROUPS, digits_problem, run_demo
+
+COMMAND = [sys.executable, "-m", "openset.cli"]
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, list(arguments), env={"COLUMNS": "80", "NO_COLOR": "1"})
+
+
+def test_help_lists_the_commands_and_fits_80_columns():
+    for arguments in (["--help"], ["demo", "--help"], ["methods", "--help"]):
+        result = run(*arguments)
+        assert result.exit_code == 0
+        assert max(map(len, result.output.splitlines())) <= 80
+    assert "demo" in run("--help").output and "methods" in run("--help").output
+    assert "Example: openset demo" in run("demo", "--help").output
+
+
+def test_version():
+    result = subprocess.run([*COMMAND, "--version"], capture_output=True, text=True, check=True)
+    assert result.stdout.strip() == f"openset {openset.__version__}"
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import openset",
+        "from openset import CoLOR; CoLOR()",
+        "import openset.registry as r; r.methods()",
+        "from typer.testing import CliRunner; from openset.cli import app; CliRunner().invoke(app, ['--help'])",
+    ],
+)
+def test_light_things_do_not_import_torch(code):
+    check = f"import sys; {code}; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", check], check=False).returncode == 0
+
+
+def test_help_imports_nothing_heavy():
+    code = "from typer.testing import CliRunner; from openset.cli import app; CliRunner().invoke(app, ['--help'])"
+    check = f"import sys; {code}; print([m for m in ('torch', 'sklearn', 'scipy', 'numpy') if m in sys.modules])"
+    result = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, check=True)
+    assert result.stdout.strip() == "[]"
+
+
+def test_methods_as_a_table_and_as_json():
+    table = run("methods").output
+    assert max(map(len, table.splitlines())) <= 80
+    listed = json.loads(run("methods", "--json").output)
+    assert [m["name"] for m in listed][:1] == ["color"]
+    for method in listed:
+        assert method["name"] in table
+        assert method["assumes"]
+
+
+def test_a_wrong_command_exits_with_2():
+    assert run("nonsense").exit_code == 2
+    assert run("demo", "--seeds", "0").exit_code == 2
+
+
+def test_the_demos_problem_is_a_background_shift():
+    problem = digits_problem(0)
+    assert problem.novel_fraction == pytest.approx(0.08, abs=0.005)
+    assert set(problem.y) == {"0–2", "3–5", "6–8"} and len(GROUPS) == 3
+    assert set(problem.y_test) == {"0–2", "3–5", "6–8", "novel"}
+    rows = [tuple(row) for part in (problem.X, problem.X_target, problem.X_test) for row in part]
+    assert len(set(rows)) == len(rows)  # no image is in two parts
+
+
+def test_the_demo_prints_a_table_and_draws(tmp_path, capsys):
+    runs = run_demo(seeds=1, steps=60, out=tmp_path / "scores.png")
+    assert [r.method for r in runs] == ["source_only", "dd", "color"]
+    printed = capsys.readouterr().out
+    for word in ("AUROC", "AUPRC", "OSCR", "top-1", "novel fraction", "true", "color"):
+        assert word in printed
+    assert (tmp_path / "scores.png").read_bytes().startswith(b"\x89PNG")
+    assert Path("openset-demo.png").exists() is False
+
+
+def test_without_matplotlib_the_demo_names_the_extra(tmp_path, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    run_demo(seeds=1, steps=50, out=tmp_path / "scores.png")
+    assert "openset[plot]" in capsys.readouterr().out.replace("\n", "")

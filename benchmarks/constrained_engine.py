@@ -2,17 +2,17 @@
 
     python benchmarks/constrained_engine.py
 
-Both run simultaneous primal–dual updates with Adam on both sides. cooper has no place between backward and step, so
-L2 and per-member clipping are hooked into the primal optimiser's step, where a user of cooper would put them.
+Both run simultaneous primal–dual updates with Adam on both sides. cooper has no place between backward and step,
+so L2 and per-member clipping are hooked into the primal optimiser's step, where a user of cooper would put them.
 """
 
 from __future__ import annotations
 
 import cooper
 import torch
-from train_step import make_run, time_in_turn
 
 from openset.learn.primal_dual import PrimalDual, make_optimizer
+from train_step import make_run, time_in_turn
 
 
 class CooperProblem(cooper.ConstrainedMinimizationProblem):

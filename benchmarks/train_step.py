@@ -3,8 +3,8 @@
     python benchmarks/train_step.py [--rounds 40] [--sizes 768,384,128]
 
 Every quantity is timed in turn, round after round, and the medians are compared, so that a slow minute of
-the machine hits all of them alike. "Bare products" are the matrix products that the mathematics needs (forward and
-backward of body and heads), on the same shapes, into memory allocated beforehand: nothing that trains this
+the machine hits all of them alike. "Bare products" are the matrix products that the mathematics needs (forward
+and backward of body and heads), on the same shapes, into memory allocated beforehand: nothing that trains this
 network can be faster than 1.0 of it.
 """
 
@@ -73,8 +73,8 @@ def bare_products(d: int, hidden: int, members: int) -> Callable[[], None]:
 class PlainLoop:
     """The same mathematics as people write it first: modules, autograd, and a Python loop over heads.
 
-    ``shared=True`` runs the body once for all heads; ``shared=False`` solves each head's problem on its own forward
-    and backward pass, summing gradients, as a loop over candidates does.
+    ``shared=True`` runs the body once for all heads; ``shared=False`` solves each head's problem on its own
+    forward and backward pass, summing gradients, as a loop over candidates does.
     """
 
     def __init__(self, d: int, hidden: int, *, shared: bool) -> None:
@@ -152,9 +152,8 @@ def measure(size: int, rounds: int) -> None:
         },
         rounds,
     )
-    print(
-        f"\nd = hidden = {size}, {BATCH} + {BATCH} rows, {len(PAPER_GRID)} heads   (step {1e3 * t['step 1']:.2f} ms)"
-    )
+    setting = f"d = hidden = {size}, {BATCH} + {BATCH} rows, {len(PAPER_GRID)} heads"
+    print(f"\n{setting}   (step {1e3 * t['step 1']:.2f} ms)")
     rows = [
         ("step over bare products, 1 member", t["step 1"] / t["bare 1"], "<= 1.5"),
         ("step over bare products, 8 members", t["step 8"] / t["bare 8"], "<= 1.5"),

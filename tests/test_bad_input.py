@@ -127,10 +127,11 @@ def test_huge_values_work_scaled_and_are_refused_otherwise(small):
         fit(small.X * 1e300, small.y, small.X_target * 1e300)
     with pytest.raises(ValueError, match="too large for single precision"):
         fit(small.X * 1e60, small.y, small.X_target * 1e60, standardize=None)
+    rows = small.X_test.copy()
+    rows[3] = 1e200
+    model = fit(small.X, small.y, small.X_target)
     with pytest.raises(ValueError, match="row 3 has values too large to score"):
-        rows = small.X_test.copy()
-        rows[3] = 1e200
-        fit(small.X, small.y, small.X_target).novelty_score(rows)
+        model.novelty_score(rows)
 
 
 def test_sparse_input_is_refused_clearly(small):
@@ -141,9 +142,9 @@ def test_sparse_input_is_refused_clearly(small):
 def test_incompatible_scales_are_warned_about(small):
     with pytest.warns(FitWarning, match="incompatible scales.*feature 0.*transform_input"):
         fit(small.X, small.y, small.X_target * 1000)
+    columns = list("abcdefgh")
+    shifted = pd.DataFrame(small.X_target, columns=columns).assign(b=lambda f: f.b + 500)
     with pytest.warns(FitWarning, match="column 'b'"):
-        columns = list("abcdefgh")
-        shifted = pd.DataFrame(small.X_target, columns=columns).assign(b=lambda f: f.b + 500)
         fit(pd.DataFrame(small.X, columns=columns), small.y, shifted)
 
 

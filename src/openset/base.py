@@ -157,8 +157,8 @@ class OpenSetClassifier(ClassifierMixin, BaseEstimator):
         self.n_source_, self.n_target_ = len(source), 0 if target is None else len(target)
         if target is None and len(self.classes_) == 1:
             raise ValueError(
-                f"y has one class only ({self.classes_.tolist()[0]!r}) and there is no X_target: nothing can be learned. "
-                "Pass X_target to tell rows of that one class from new ones (PU learning)."
+                f"y has one class only ({self.classes_.tolist()[0]!r}) and there is no X_target: nothing can be "
+                "learned. Pass X_target to tell rows of that one class from new ones (PU learning)."
             )
         if target is not None and self.novel_label_ in self.classes_.tolist():
             raise ValueError(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import tempfile
+import warnings
 from collections.abc import Callable, Iterator
 from functools import cached_property
 from importlib.util import find_spec
@@ -18,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from openset.errors import FitWarning
 from openset.registry import method_of
 from openset.shift.synthetic import BackgroundShift, make_background_shift
 from openset.stats.metrics import auroc
@@ -53,7 +55,9 @@ class Subject:
     def fit(self, X: Any, y: Any, X_target: Any = None) -> Any:
         """A fresh fit."""
         model = clone(self.estimator)
-        returned = model.fit(X, y, X_target)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FitWarning)  # so few rows cannot promise every level
+            returned = model.fit(X, y, X_target)
         assert returned is model, "fit must return self"
         return model
 

@@ -12,7 +12,6 @@ from openset.registry import methods
 from openset.testing import Subject, check_open_set_estimator, open_set_checks
 
 ALL = methods()
-pytestmark = pytest.mark.filterwarnings("ignore::openset.errors.FitWarning")
 
 
 @pytest.mark.parametrize("method", ALL, ids=lambda m: m.name)
@@ -36,10 +35,6 @@ def subjects():
 def test_open_set_contract(method, check, subjects):
     subject = subjects.setdefault(method.name, Subject(method.make(**method.check_params)))
     check(subject)
-
-
-class Backwards:
-    """Wraps a method and breaks one promise of the contract."""
 
 
 def broken(**overrides):

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -95,7 +97,7 @@ def legacy_loop(novel, score, correct):
     n = len(order)
     curve = [(new[k:].sum() / novel.sum(), good[k + 1 :].sum() / (~novel).sum()) for k in range(n - 1)]
     curve = sorted([*curve, (0.0, 0.0), (0.0, 0.0), (1.0, 1.0)], reverse=True)
-    return sum((a[0] - b[0]) * (a[1] + b[1]) / 2 for a, b in zip(curve, curve[1:], strict=False))
+    return sum((a[0] - b[0]) * (a[1] + b[1]) / 2 for a, b in pairwise(curve))
 
 
 @given(cases())

@@ -46,7 +46,7 @@ def test_scaling_in_place_is_the_same_as_in_double():
 def test_other_units_are_noticed_and_a_new_class_is_not():
     base = moments(TABLE)
     assert incompatible_features(base, moments(TABLE * [1, 1e-3, 1, 1])).tolist() == [1]
-    assert incompatible_features(base, moments(TABLE + [0, 0, 5, 0])).tolist() == [2]
+    assert incompatible_features(base, moments(TABLE + np.array([0, 0, 5, 0]))).tolist() == [2]
     with_novel = TABLE.copy()
     with_novel[:100] += [8, 8e4, 0.08, 240]  # eight standard deviations away
     assert incompatible_features(base, moments(with_novel)).tolist() == []

@@ -14,7 +14,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-
 NARROW = 8
 """Products with fewer columns than this may round a row by its place in the block (seen with MKL at 5)."""
 

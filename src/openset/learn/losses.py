@@ -39,7 +39,7 @@ class ConstrainedLoss(torch.autograd.Function):
     """CoLOR's objective and soft recalls in one pass, with the gradient written out.
 
     objective = w·CE(classes, y) + Σ_heads mean_source softplus(h);  soft recall = mean_target σ(m·h). The same as
-    :func:`class_loss`, :func:`known_loss` and :func:`soft_rate` together, in half the kernels: on small networks a
+    class_loss, known_loss and soft_rate together, in half the kernels: on small networks a
     step is made of overhead.
     """
 

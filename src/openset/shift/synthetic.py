@@ -55,13 +55,13 @@ def make_background_shift(
     n_test: int = 2000,
     n_classes: int = 3,
     n_subtypes: int = 2,
-    n_features: int = 100,
+    n_features: int = 200,
     novel_fraction: float = 0.1,
     shift: bool = True,
-    rare: float = 0.1,
+    rare: float = 0.13,
     class_distance: float = 6.0,
-    subtype_distance: float = 6.0,
-    novel_distance: float = 6.0,
+    subtype_distance: float = 10.0,
+    novel_distance: float = 5.0,
     random_state: Any = None,
 ) -> BackgroundShift:
     """Gaussian classes made of subtypes, whose mix differs between source and target, and one new class.
@@ -75,7 +75,7 @@ def make_background_shift(
 
     >>> data = make_background_shift(random_state=0)
     >>> data.X.shape, int(data.is_novel_target.sum()), round(data.max_density_ratio)
-    ((2000, 100), 200, 9)
+    ((2000, 200), 200, 7)
     """
     for name, value in (("n_source", n_source), ("n_target", n_target), ("n_test", n_test)):
         check_integer(name, value)

@@ -124,7 +124,7 @@ class PlainLoop:
                 multiplier.clamp_(min=0)
 
 
-def time_in_turn(actions: dict[str, Callable[[], object]], rounds: int, block: int = 6) -> dict[str, float]:
+def time_in_turn(actions: dict[str, Callable[[], object]], rounds: int, block: int = 25) -> dict[str, float]:
     """Median seconds of each action, timed in turn: a block of calls each, the first of which warms the cache."""
     seconds: dict[str, list[float]] = {name: [] for name in actions}
     for _ in range(rounds):
@@ -169,7 +169,7 @@ def measure(size: int, rounds: int) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=12)
+    parser.add_argument("--rounds", type=int, default=4)
     parser.add_argument("--sizes", default="768,384,128", help="comma-separated d = hidden")
     arguments = parser.parse_args()
     print(f"torch {torch.__version__}, {torch.get_num_threads()} threads, {os.cpu_count()} cores")

@@ -1,0 +1,55 @@
+"""The linear-Gaussian problem of the paper, solved exactly, and its theorem put to the test. No torch here."""
+
+from __future__ import annotations
+
+from openset.theory.bounds import (
+    Complexity,
+    FprBound,
+    fpr_budget_bound,
+    linear_complexity,
+    linear_complexity_of_rows,
+)
+from openset.theory.conditions import Condition, TheoremReport, gap_upper_bound, theorem_conditions
+from openset.theory.impossibility import FiniteProblem, Impossibility, impossibility
+from openset.theory.limit import GroupLimit, Window, corrected_window, group_limit
+from openset.theory.logistic import Descent, logistic_descent
+from openset.theory.max_margin import (
+    Certificate,
+    Infeasibility,
+    MaxMargin,
+    NotSolvedError,
+    max_margin,
+    max_margin_color,
+    max_margin_dd,
+)
+from openset.theory.problem import LinearGaussianProblem, Sample
+
+__all__ = [
+    "Certificate",
+    "Complexity",
+    "Condition",
+    "Descent",
+    "FiniteProblem",
+    "FprBound",
+    "GroupLimit",
+    "Impossibility",
+    "Infeasibility",
+    "LinearGaussianProblem",
+    "MaxMargin",
+    "NotSolvedError",
+    "Sample",
+    "TheoremReport",
+    "Window",
+    "corrected_window",
+    "fpr_budget_bound",
+    "gap_upper_bound",
+    "group_limit",
+    "impossibility",
+    "linear_complexity",
+    "linear_complexity_of_rows",
+    "logistic_descent",
+    "max_margin",
+    "max_margin_color",
+    "max_margin_dd",
+    "theorem_conditions",
+]

@@ -1,0 +1,318 @@
+"""The exact smallest-norm weights that meet margin constraints, with a proof of optimality or of infeasibility.
+
+Both rules of the paper are: minimise ½‖w‖² subject to Zw ≥ b, with one signed row z_i a training row. The domain
+discriminator asks −x·w ≥ 1 of source and x·w ≥ 1 of target; the constrained rule (CoLOR) asks −x·w ≥ 0 of source
+and x·w ≥ 1 of target. The dual is: maximise bᵀλ − ½‖Zᵀλ‖² over λ ≥ 0, and w = Zᵀλ.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.optimize import nnls
+
+from openset.params import check_integer, check_number
+from openset.theory._nnqp import (
+    BoolArray,
+    DenseKernel,
+    FloatArray,
+    Kernel,
+    MatrixFreeKernel,
+    SingularError,
+    block_pivoting,
+    likely_support,
+    proximal_point,
+)
+
+
+class NotSolvedError(ArithmeticError):
+    """Neither a solution nor a proof of infeasibility met the tolerance."""
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """How far (w, λ) is from the optimality conditions; w = Zᵀλ holds by construction. All zero is exact."""
+
+    primal: float
+    """Largest violation of Zw ≥ b, relative to the largest |b| (or 1)."""
+    dual: float
+    """Largest −λ_i, relative to the largest λ."""
+    complementarity: float
+    """Largest |λ_i (z_i·w − b_i)|, relative to ‖w‖²."""
+    gap: float
+    """|primal objective − dual objective|, relative to the primal objective."""
+
+    @property
+    def worst(self) -> float:
+        """The largest of the four."""
+        return max(self.primal, self.dual, self.complementarity, self.gap)
+
+
+@dataclass(frozen=True)
+class Infeasibility:
+    """Weights λ ≥ 0 with bᵀλ = 1 and Zᵀλ ≈ 0: any w with Zw ≥ b has 1 ≤ λᵀZw ≤ ‖Zᵀλ‖·‖w‖."""
+
+    multipliers: FloatArray
+    residual: float
+    """‖Zᵀλ‖ / Σ λ_i‖z_i‖, at most the tolerance."""
+    norm_at_least: float
+    """Any feasible w would have at least this norm (infinite where the residual is exactly zero)."""
+
+
+@dataclass(frozen=True)
+class MaxMargin:
+    """A solution with its certificate, or a proof that there is none."""
+
+    weights: FloatArray
+    """w; NaN where infeasible."""
+    multipliers: FloatArray
+    """λ, one a row; NaN where infeasible."""
+    certificate: Certificate | None
+    infeasibility: Infeasibility | None
+    pivots: int
+    """Linear systems solved."""
+    method: str
+
+    @property
+    def feasible(self) -> bool:
+        """Whether the constraints can be met."""
+        return self.infeasibility is None
+
+    @property
+    def support(self) -> BoolArray:
+        """Rows with λ > 0; a good ``start`` for a similar problem."""
+        return self.multipliers > 0
+
+    @property
+    def norm(self) -> float:
+        """‖w‖, the reciprocal of the margin."""
+        return float(np.linalg.norm(self.weights))
+
+
+def max_margin_dd(
+    source: ArrayLike,
+    target: ArrayLike,
+    *,
+    gram: FloatArray | None = None,
+    start: BoolArray | None = None,
+    gram_limit: int = 20_000,
+    tolerance: float = 1e-8,
+) -> MaxMargin:
+    """The domain discriminator: the smallest w with w·x ≤ −1 on source and w·x ≥ +1 on target.
+
+    ``gram`` is the Gram matrix of the stacked rows (source, then target) if it is known already.
+
+    >>> max_margin_dd([[-1.0, 0.0]], [[1.0, 0.0]]).weights.tolist()
+    [1.0, 0.0]
+    >>> max_margin_dd([[1.0, 0.0]], [[1.0, 0.0]]).feasible
+    False
+    """
+    return _rule(1.0, source, target, gram, start, gram_limit, tolerance)
+
+
+def max_margin_color(
+    source: ArrayLike,
+    target: ArrayLike,
+    *,
+    gram: FloatArray | None = None,
+    start: BoolArray | None = None,
+    gram_limit: int = 20_000,
+    tolerance: float = 1e-8,
+) -> MaxMargin:
+    """The constrained rule: the smallest w with w·x ≤ 0 on source and w·x ≥ +1 on target.
+
+    >>> max_margin_color([[-1.0, 0.0]], [[0.0, 2.0]]).weights.tolist()
+    [0.0, 0.5]
+    """
+    return _rule(0.0, source, target, gram, start, gram_limit, tolerance)
+
+
+def _rule(
+    source_margin: float,
+    source: ArrayLike,
+    target: ArrayLike,
+    gram: FloatArray | None,
+    start: BoolArray | None,
+    gram_limit: int,
+    tolerance: float,
+) -> MaxMargin:
+    s, t = np.asarray(source, np.float64), np.asarray(target, np.float64)
+    if s.ndim != 2 or t.ndim != 2 or s.shape[1] != t.shape[1]:
+        raise ValueError(
+            f"source has shape {s.shape} and target {t.shape}: expected rows × features, equally many features."
+        )
+    sign = np.concatenate([-np.ones(len(s)), np.ones(len(t))])
+    bound = np.concatenate([np.full(len(s), source_margin), np.ones(len(t))])
+    if gram is not None:
+        gram = _check_gram(gram, len(sign)) * np.outer(sign, sign)
+    rows = np.concatenate([-s, t])
+    return max_margin(rows, bound, gram=gram, start=start, gram_limit=gram_limit, tolerance=tolerance)
+
+
+def max_margin(
+    rows: ArrayLike,
+    bound: ArrayLike,
+    *,
+    gram: FloatArray | None = None,
+    start: BoolArray | None = None,
+    gram_limit: int = 20_000,
+    tolerance: float = 1e-8,
+) -> MaxMargin:
+    """Minimise ½‖w‖² subject to rows @ w ≥ bound, to a certificate no worse than ``tolerance``.
+
+    Parameters
+    ----------
+    gram : rows @ rows.T if known; formed here otherwise.
+    start : which constraints are likely to be active, for instance ``support`` of a similar problem.
+    gram_limit : beyond so many rows the Gram matrix is never formed and linear systems are solved by
+        conjugate gradients (memory O(rows + features) beside the data).
+    tolerance : on all four entries of the certificate, or on the residual of a proof of infeasibility.
+
+    Raises
+    ------
+    NotSolvedError : if neither could be certified, for instance on data so ill scaled that rounding prevents it.
+    """
+    Z, b = np.asarray(rows, np.float64), np.asarray(bound, np.float64)
+    _check_program(Z, b)
+    check_number("tolerance", tolerance, open_low=True, high=1e-2)
+    check_integer("gram_limit", gram_limit, low=0)
+    if start is not None and start.shape != b.shape:
+        raise ValueError(f"start has shape {start.shape}: expected one flag a row, {b.shape}.")
+    if gram is not None:
+        _check_gram(gram, len(b))
+    length = np.linalg.norm(Z, axis=1)
+    impossible = np.flatnonzero((length == 0) & (b > 0))
+    if len(impossible):  # 0·w ≥ b > 0
+        ray = np.zeros(len(b))
+        ray[impossible[0]] = 1 / b[impossible[0]]
+        return _infeasible(Infeasibility(ray, 0.0, np.inf), Z, 0, "zero row")
+    if not (b > 0).any():  # w = 0 meets every constraint
+        return MaxMargin(
+            np.zeros(Z.shape[1]), np.zeros(len(b)), certify(Z, b, np.zeros(len(b))), None, 0, "zero"
+        )
+    # rows of unit length: the same constraints, a better conditioned K
+    scale = 1 / np.where(length > 0, length, 1.0)
+    kernel: Kernel
+    if len(b) > gram_limit:
+        kernel, method = MatrixFreeKernel(Z * scale[:, None]), "matrix-free"
+    else:
+        K = Z @ Z.T if gram is None else gram.copy()
+        K *= scale
+        K *= scale[:, None]
+        kernel, method = DenseKernel(K), "gram"
+    return _solve(Z, b, scale, kernel, start, tolerance, method)
+
+
+def _solve(
+    Z: FloatArray,
+    b: FloatArray,
+    scale: FloatArray,
+    kernel: Kernel,
+    start: BoolArray | None,
+    tolerance: float,
+    method: str,
+) -> MaxMargin:
+    scaled_b = b * scale
+    first = likely_support(kernel, scaled_b) if start is None else start
+    pivots = 0
+    try:
+        pivoted = block_pivoting(kernel, scaled_b, first)
+        pivots = pivoted.pivots
+        certificate = certify(Z, b, pivoted.x * scale)
+        if certificate.worst <= tolerance:
+            return _solution(Z, pivoted.x * scale, certificate, pivots, method)
+        first = pivoted.free
+    except SingularError:
+        pass
+    best = np.inf
+    try:
+        for x, change, used in proximal_point(kernel, scaled_b, first):
+            certificate = certify(Z, b, x * scale)
+            if certificate.worst <= tolerance:
+                return _solution(Z, x * scale, certificate, pivots + used, f"{method}, proximal")
+            proof = _as_proof(Z, b, np.maximum(change, 0.0) * scale, tolerance)
+            if proof is not None:
+                return _infeasible(proof, Z, pivots + used, f"{method}, proximal")
+            best = min(best, certificate.worst)
+    except SingularError:
+        pass
+    raise NotSolvedError(
+        f"no certificate within {tolerance:g} on {Z.shape[0]} rows of {Z.shape[1]} features (best {best:.1e}): "
+        "rescale the features, or raise tolerance."
+    )
+
+
+def certify(rows: FloatArray, bound: FloatArray, multipliers: FloatArray) -> Certificate:
+    """Measure the optimality conditions of w = rowsᵀ λ, from the rows themselves."""
+    w = multipliers @ rows
+    slack = rows @ w - bound
+    squared = float(w @ w)
+    largest = float(np.abs(multipliers).max())
+    return Certificate(
+        primal=float(np.maximum(-slack, 0.0).max()) / max(1.0, float(np.abs(bound).max())),
+        dual=_relative(float(np.maximum(-multipliers, 0.0).max()), largest),
+        complementarity=_relative(float(np.abs(multipliers * slack).max()), squared),
+        gap=_relative(abs(squared - float(bound @ multipliers)), 0.5 * squared),
+    )
+
+
+def _relative(error: float, size: float) -> float:
+    """error / size, where nothing of nothing is nothing and a tiny size cannot overflow."""
+    if error == 0:
+        return 0.0
+    return error / size if size > 1e-150 else np.inf
+
+
+def _as_proof(Z: FloatArray, b: FloatArray, ray: FloatArray, tolerance: float) -> Infeasibility | None:
+    """A proof of infeasibility from a nearly right ray: refined on its own rows by least squares."""
+    gain = float(b @ ray)
+    if gain <= 0:
+        return None
+    ray = ray / gain
+    if _residual(Z, ray) > 1e-3:
+        return None
+    rows = np.flatnonzero(ray > 1e-9 * ray.max())
+    if _residual(Z, ray) > tolerance and len(rows) <= 2000:
+        # Lawson and Hanson's reduction: is there λ ≥ 0 with Zᵀλ = 0 and bᵀλ = 1?
+        weight = float(np.linalg.norm(Z[rows], axis=1).max())
+        wanted = np.zeros(Z.shape[1] + 1)
+        wanted[-1] = weight
+        refined, _ = nnls(np.vstack([Z[rows].T, weight * b[rows]]), wanted)
+        if float(b[rows] @ refined) > 0.5:
+            ray = np.zeros(len(b))
+            ray[rows] = refined / float(b[rows] @ refined)
+    residual = _residual(Z, ray)
+    if residual > tolerance:
+        return None
+    pull = float(np.linalg.norm(ray @ Z))
+    return Infeasibility(ray, residual, 1 / pull if pull > 0 else np.inf)
+
+
+def _residual(Z: FloatArray, ray: FloatArray) -> float:
+    return float(np.linalg.norm(ray @ Z) / (ray @ np.linalg.norm(Z, axis=1)))
+
+
+def _solution(Z: FloatArray, x: FloatArray, certificate: Certificate, pivots: int, method: str) -> MaxMargin:
+    return MaxMargin(x @ Z, x, certificate, None, pivots, method)
+
+
+def _infeasible(proof: Infeasibility, Z: FloatArray, pivots: int, method: str) -> MaxMargin:
+    nothing = np.full(Z.shape[1], np.nan)
+    return MaxMargin(nothing, np.full(len(Z), np.nan), None, proof, pivots, method)
+
+
+def _check_program(Z: FloatArray, b: FloatArray) -> None:
+    if Z.ndim != 2 or b.shape != Z.shape[:1] or not Z.size:
+        raise ValueError(
+            f"rows has shape {Z.shape} and bound {b.shape}: expected rows × features and one bound a row."
+        )
+    if not np.isfinite(Z).all() or not np.isfinite(b).all():
+        raise ValueError("rows and bound must be finite: drop or impute NaN and infinite values first.")
+
+
+def _check_gram(gram: FloatArray, n: int) -> FloatArray:
+    if gram.shape != (n, n):
+        raise ValueError(f"gram has shape {gram.shape}: expected ({n}, {n}), one entry a pair of rows.")
+    return gram

@@ -1,4 +1,4 @@
-"""The linear-Gaussian problem of the paper, solved exactly, and its theorem put to the test. No torch here."""
+"""The linear-Gaussian problem of the paper, solved exactly, and its theorem tested. No torch here."""
 
 from __future__ import annotations
 

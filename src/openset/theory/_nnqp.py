@@ -1,11 +1,11 @@
 """Non-negative quadratic programs: minimise ½ xᵀKx − bᵀx subject to x ≥ 0, for K = ZZᵀ with unit diagonal.
 
-Block principal pivoting (Portugal, Júdice and Vicente 1994): guess which entries are positive, solve the linear
-system on them, swap every entry whose sign disagrees, repeat. Each step is one Cholesky factorisation, and from a
-start found by a dozen projected gradient steps a handful of swaps is enough. Murty's single-pivot rule takes
-over when a step does not help, which makes the method finite for positive definite K. Where K is singular
-(duplicated rows, fewer features than rows, infeasible constraints) `proximal_point` adds a small multiple of the
-identity and removes its effect by iterating.
+Block principal pivoting (Portugal, Júdice and Vicente 1994): guess which entries are positive, solve the
+linear system on them, swap every entry whose sign disagrees, repeat. Each step is one Cholesky
+factorisation, and from a start found by a dozen projected gradient steps a handful of swaps is enough.
+Murty's single-pivot rule takes over when a step does not help, which makes the method finite for positive
+definite K. Where K is singular (duplicated rows, fewer features than rows, infeasible constraints)
+`proximal_point` adds a small multiple of the identity and removes its effect by iterating.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ class Pivoted:
 
 
 def likely_support(kernel: Kernel, b: FloatArray, steps: int = 12) -> BoolArray:
-    """Entries that projected gradient steps (Barzilai–Borwein lengths) leave positive: a start for pivoting."""
+    """Entries left positive by projected gradient steps (Barzilai–Borwein): a start for pivoting."""
     x = np.maximum(b, 0.0)
     image = kernel.apply(x)
     curvature = float(x @ image)
@@ -156,7 +156,7 @@ def likely_support(kernel: Kernel, b: FloatArray, steps: int = 12) -> BoolArray:
 def block_pivoting(
     kernel: Kernel, b: FloatArray, start: BoolArray, *, shift: float = 0.0, max_pivots: int = 1000
 ) -> Pivoted:
-    """Solve with K + shift·I from a guess of the positive entries; raises SingularError on a singular block."""
+    """Solve with K + shift·I from a guess of the positive entries; SingularError on a singular block."""
     free, x = start.copy(), np.zeros(kernel.size)
     fewest, patience = kernel.size + 1, _PATIENCE
     for pivot in range(max_pivots):
@@ -186,8 +186,9 @@ def proximal_point(
 ) -> Iterator[tuple[FloatArray, FloatArray, int]]:
     """Yield (x, change of x, pivots so far) of x⁺ = argmin ½xᵀKx − bᵀx + ½·shift·‖x − x_old‖² over x ≥ 0.
 
-    Converges to a solution where there is one. Where the objective has no lower bound, the *change* converges to
-    a ray of descent x ≥ 0, Kx = 0, bᵀx > 0: a proof that the constraints Zw ≥ b contradict each other.
+    Converges to a solution where there is one. Where the objective has no lower bound, the *change*
+    converges to a ray of descent x ≥ 0, Kx = 0, bᵀx > 0: a proof that the constraints Zw ≥ b contradict
+    each other.
     """
     x, free, pivots = np.zeros(kernel.size), start, 0
     for _ in range(rounds):

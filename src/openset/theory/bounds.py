@@ -1,12 +1,12 @@
 """A uniform-convergence bound on the false-positive rate of any head of a class, named as ours.
 
-The paper leans on Wald and Saria (2023), Theorem 4.3, for its finite-sample statement; that theorem is cited, not
-imitated. What follows is the textbook bound (Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine Learning*,
-Theorem 3.3 and Talagrand's contraction lemma), which anybody can check.
+The paper leans on Wald and Saria (2023), Theorem 4.3, for its finite-sample statement; that theorem is
+cited, not imitated. What follows is the textbook bound (Mohri, Rostamizadeh and Talwalkar, *Foundations of
+Machine Learning*, Theorem 3.3 and Talagrand's contraction lemma), which anybody can check.
 
-A head's false-positive rate is β(h) = P_source(h(x) > 0). With the ramp φ(s) = min(1, max(0, 1 + s/γ)) ≥ 1[s > 0],
-which is 1/γ-Lipschitz, with probability at least 1 − δ over n independent source rows, for **all** heads of the
-class at once,
+A head's false-positive rate is β(h) = P_source(h(x) > 0). With the ramp φ(s) = min(1, max(0, 1 + s/γ)) ≥
+1[s > 0], which is 1/γ-Lipschitz, with probability at least 1 − δ over n independent source rows, for
+**all** heads of the class at once,
 
     β(h) ≤ mean φ(h(x_i)) + (2/γ)·R + √(log(1/δ) / 2n)            R the expected Rademacher complexity
     β(h) ≤ mean φ(h(x_i)) + (2/γ)·R̂ + 3·√(log(2/δ) / 2n)          R̂ the complexity on these very rows
@@ -69,8 +69,9 @@ def linear_complexity_of_rows(
 ) -> Complexity:
     """Complexity of norm-bounded linear heads on given rows, for instance of a fitted representation.
 
-    The supremum over heads is norm·‖Σ ε_i x_i‖/n for each sign vector ε. With ``draws`` its mean is estimated by
-    Monte Carlo; without, Jensen's bound norm·√(Σ‖x_i‖²)/n is used. The rows must not have trained the representation.
+    The supremum over heads is norm·‖Σ ε_i x_i‖/n for each sign vector ε. With ``draws`` its mean is
+    estimated by Monte Carlo; without, Jensen's bound norm·√(Σ‖x_i‖²)/n is used. The rows must not have
+    trained the representation.
 
     >>> linear_complexity_of_rows([[3.0, 4.0]], 2.0).value
     10.0
@@ -92,8 +93,8 @@ def fpr_budget_bound(
 ) -> FprBound:
     """Bound the false-positive rate on source of a head that scored these source rows (above 0 = novel).
 
-    It holds for the source distribution, not for the shifted target, and for whichever head of the class was picked
-    after looking at the rows.
+    It holds for the source distribution, not for the shifted target, and for whichever head of the class
+    was picked after looking at the rows.
 
     >>> import numpy as np
     >>> bound = fpr_budget_bound(np.full(10_000, -2.0), linear_complexity(1.0, 1.0, 10_000))

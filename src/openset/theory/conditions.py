@@ -75,10 +75,8 @@ def theorem_conditions(
 ) -> TheoremReport:
     """Hold a problem against every statement of the paper.
 
-    Parameters
-    ----------
-    delta : failure probability.
-    c1, c2 : constants of Theorem 1 and its restatements; C_d, c_d : of the propositions. The paper says only that they
+    Parameters ---------- delta : failure probability. c1, c2 : constants of Theorem 1 and its restatements;
+    C_d, c_d : of the propositions. The paper says only that they
         exist: without them their condition is reported as not checkable.
     tau : score gap of Proposition 2 (the paper takes 0.1).
 

@@ -1,7 +1,7 @@
 """The impossibility lemma as two exact finite problems, in rational arithmetic.
 
-Four states; two known classes; α = ½. In problem A the known target rows sit at state 3 and the novel ones at state 4; in
-problem B the other way round. Everything that a learner observes is the same.
+Four states; two known classes; α = ½. In problem A the known target rows sit at state 3 and the novel ones
+at state 4; in problem B the other way round. Everything that a learner observes is the same.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class FiniteProblem:
 
     @property
     def strong_positivity(self) -> bool:
-        """On states 1 and 2: no novel mass, and [P_S(x | y)] diagonal with a positive diagonal (so of full rank)."""
+        """On states 1 and 2: no novel mass, and [P_S(x | y)] diagonal with no zero there (full rank)."""
         block = [[self.source_given_class[y][x] for y in (0, 1)] for x in (0, 1)]
         diagonal = block[0][1] == block[1][0] == 0 and block[0][0] > 0 and block[1][1] > 0
         return diagonal and self.target_novel[0] == self.target_novel[1] == 0

@@ -1,8 +1,9 @@
 """Both max-margin rules in closed form, in the limit of many more features than rows.
 
-For d ≫ N the noise vectors of different rows are orthogonal to each other and to the means, and all have the squared
-length ν = σ²(d − 1). The Gram matrix then depends only on the groups of its two rows (source, known, novel), so that
-by symmetry and uniqueness the multipliers are equal within each group: three unknowns λ = (λ_S, λ_0, λ_1).
+For d ≫ N the noise vectors of different rows are orthogonal to each other and to the means, and all have
+the squared length ν = σ²(d − 1). The Gram matrix then depends only on the groups of its two rows (source,
+known, novel), so that by symmetry and uniqueness the multipliers are equal within each group: three
+unknowns λ = (λ_S, λ_0, λ_1).
 
 With A = N_S·λ_S + N_T0·λ_0, B = N_T1·λ_1 and ρ = ⟨μ, s·η⟩ the weights are w = −A·μ + B·s·η + noise, and
 
@@ -27,7 +28,7 @@ from typing import Literal
 import numpy as np
 
 from openset.params import check_choice
-from openset.theory.problem import LinearGaussianProblem, auroc_of_gap
+from openset.theory.problem import FloatArray, LinearGaussianProblem
 
 Rule = Literal["dd", "color"]
 RULES: tuple[Rule, ...] = ("dd", "color")
@@ -59,25 +60,27 @@ def group_limit(problem: LinearGaussianProblem, rule: Rule) -> GroupLimit:
     """
     check_choice("rule", rule, RULES)
     counts = np.array([problem.n_source, problem.n_known, problem.n_novel], dtype=np.float64)
-    known, novel = problem.mean_known, problem.mean_novel
-    means = np.stack([known, known, novel])  # of the signed rows: −(μ + ξ), −μ + ξ, s·η + ξ
+    # means of the signed rows −(μ + ξ), −μ + ξ and s·η + ξ, in the plane of μ and η: d may be huge here
+    known, novel = np.array([-problem.r_mu, 0.0]), problem.novel_sign * problem.r_eta * problem.eta_plane
+    means = np.stack([known, known, novel])
     products = means @ means.T
     noise = problem.sigma**2 * (problem.d - 1)
     margins = np.array([1.0 if rule == "dd" else 0.0, 1.0, 1.0])
     multipliers = _nonnegative_solution(products * counts + noise * np.eye(3), margins)
     weights = (counts * multipliers) @ means
     squared = float(margins @ (counts * multipliers))  # strong duality
-    gap = float(weights @ (novel - known))
-    along = float(weights @ problem.eta_direction) ** 2 + float(weights @ problem.mu_direction) ** 2
+    auroc, gap = problem.auroc_in_plane(weights, squared)
     return GroupLimit(
-        *(float(value) for value in multipliers),
+        source=float(multipliers[0]),
+        known=float(multipliers[1]),
+        novel=float(multipliers[2]),
         norm=float(np.sqrt(squared)),
         gap=gap,
-        auroc=auroc_of_gap(gap, problem.sigma, 2 * squared - along),
+        auroc=auroc,
     )
 
 
-def _nonnegative_solution(matrix: np.ndarray, margins: np.ndarray) -> np.ndarray:
+def _nonnegative_solution(matrix: FloatArray, margins: FloatArray) -> FloatArray:
     """λ ≥ 0 with matrix @ λ ≥ margins and equality where λ > 0; unique, as noise > 0 makes it a P-matrix."""
     best, least = np.zeros(3), np.inf
     for support in itertools.product([False, True], repeat=3):

@@ -1,9 +1,10 @@
 """The logistic versions of both rules, and how gradient descent on them turns towards the max-margin weights.
 
-On separable data the logistic loss has no minimiser: gradient descent lets ‖w‖ grow and its *direction* approaches
-the max-margin solution (Soudry et al. 2018). The constrained rule minimises the loss on target subject to w·x ≤ 0 on
-source; its constraints form a cone, so descent with exact projections turns towards the constrained max-margin weights.
-Steps are divided by the current loss (normalised descent), without which the angle closes only like 1/log t.
+On separable data the logistic loss has no minimiser: gradient descent lets ‖w‖ grow and its *direction*
+approaches the max-margin solution (Soudry et al. 2018). The constrained rule minimises the loss on target
+subject to w·x ≤ 0 on source; its constraints form a cone, so descent with exact projections turns towards
+the constrained max-margin weights. Steps are divided by the current loss (normalised descent), without
+which the angle closes only like 1/log t.
 """
 
 from __future__ import annotations
@@ -45,8 +46,8 @@ def logistic_descent(
 ) -> Descent:
     """Run normalised gradient descent from zero on one of the two logistic rules.
 
-    "dd" minimises Σ log(1 + exp(w·x)) over source + Σ log(1 + exp(−w·x)) over target. "color" minimises the second sum
-    subject to w·x ≤ 0 on source, by projecting after every step. All work is on the Gram matrix: w = Zᵀa.
+    "dd" minimises Σ log(1 + exp(w·x)) over source + Σ log(1 + exp(−w·x)) over target. "color" minimises the
+    second sum subject to w·x ≤ 0 on source, by projecting after every step. All work is on the Gram matrix.
     """
     check_choice("rule", rule, RULES)
     check_integer("steps", steps)

@@ -1,8 +1,8 @@
-"""The exact smallest-norm weights that meet margin constraints, with a proof of optimality or of infeasibility.
+"""The smallest weights that meet margin constraints, with a proof of optimality or of infeasibility.
 
-Both rules of the paper are: minimise ½‖w‖² subject to Zw ≥ b, with one signed row z_i a training row. The domain
-discriminator asks −x·w ≥ 1 of source and x·w ≥ 1 of target; the constrained rule (CoLOR) asks −x·w ≥ 0 of source
-and x·w ≥ 1 of target. The dual is: maximise bᵀλ − ½‖Zᵀλ‖² over λ ≥ 0, and w = Zᵀλ.
+Both rules of the paper are: minimise ½‖w‖² subject to Zw ≥ b, with one signed row z_i a training row. The
+domain discriminator asks −x·w ≥ 1 of source and x·w ≥ 1 of target; the constrained rule (CoLOR) asks −x·w ≥
+0 of source and x·w ≥ 1 of target. The dual is: maximise bᵀλ − ½‖Zᵀλ‖² over λ ≥ 0, and w = Zᵀλ.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def max_margin_dd(
 
     ``gram`` is the Gram matrix of the stacked rows (source, then target) if it is known already.
 
-    >>> max_margin_dd([[-1.0, 0.0]], [[1.0, 0.0]]).weights.tolist()
+    >>> max_margin_dd([[-1.0, 0.0]], [[1.0, 0.0]]).weights.round(9).tolist()
     [1.0, 0.0]
     >>> max_margin_dd([[1.0, 0.0]], [[1.0, 0.0]]).feasible
     False
@@ -141,12 +141,13 @@ def _rule(
     s, t = np.asarray(source, np.float64), np.asarray(target, np.float64)
     if s.ndim != 2 or t.ndim != 2 or s.shape[1] != t.shape[1]:
         raise ValueError(
-            f"source has shape {s.shape} and target {t.shape}: expected rows × features, equally many features."
+            f"source has shape {s.shape} and target {t.shape}: expected rows × the same features."
         )
-    sign = np.concatenate([-np.ones(len(s)), np.ones(len(t))])
     bound = np.concatenate([np.full(len(s), source_margin), np.ones(len(t))])
     if gram is not None:
-        gram = _check_gram(gram, len(sign)) * np.outer(sign, sign)
+        gram = _check_gram(gram, len(bound)).copy()
+        gram[: len(s), len(s) :] *= -1
+        gram[len(s) :, : len(s)] *= -1
     rows = np.concatenate([-s, t])
     return max_margin(rows, bound, gram=gram, start=start, gram_limit=gram_limit, tolerance=tolerance)
 
@@ -170,9 +171,8 @@ def max_margin(
         conjugate gradients (memory O(rows + features) beside the data).
     tolerance : on all four entries of the certificate, or on the residual of a proof of infeasibility.
 
-    Raises
-    ------
-    NotSolvedError : if neither could be certified, for instance on data so ill scaled that rounding prevents it.
+    Raises ------ NotSolvedError : if neither could be certified, for instance on data so ill scaled that
+    rounding prevents it.
     """
     Z, b = np.asarray(rows, np.float64), np.asarray(bound, np.float64)
     _check_program(Z, b)
@@ -239,7 +239,7 @@ def _solve(
     except SingularError:
         pass
     raise NotSolvedError(
-        f"no certificate within {tolerance:g} on {Z.shape[0]} rows of {Z.shape[1]} features (best {best:.1e}): "
+        f"no certificate within {tolerance:g} for rows of shape {Z.shape} (best {best:.1e}): "
         "rescale the features, or raise tolerance."
     )
 

@@ -1,8 +1,8 @@
 """The linear-Gaussian problem of the paper (its Definition 2) and the exact AUROC of a linear score on it.
 
-Everything is written for scores where *higher means more novel*: source rows are wanted at −1 or below, target
-rows at +1 or above. The noise is isotropic, so nothing is lost by placing the two informative directions in
-the first two coordinates: μ = r_μ·e₁ and η = r_η·(cos θ·e₁ + sin θ·e₂).
+Everything is written for scores where *higher means more novel*: source rows are wanted at −1 or below,
+target rows at +1 or above. The noise is isotropic, so nothing is lost by placing the two informative
+directions in the first two coordinates: μ = r_μ·e₁ and η = r_η·(cos θ·e₁ + sin θ·e₂).
 """
 
 from __future__ import annotations
@@ -76,7 +76,11 @@ class LinearGaussianProblem:
     @property
     def n_novel(self) -> int:
         """Target rows of the new class (N_T1)."""
-        return min(max(round(self.alpha * self.n_target), 1), self.n_target - 1)
+        return self.novel_rows(self.n_target)
+
+    def novel_rows(self, n: int) -> int:
+        """How many of ``n`` target rows are novel: αn, rounded, with at least one row of each kind."""
+        return min(max(round(self.alpha * n), 1), n - 1)
 
     @property
     def n_known(self) -> int:
@@ -89,19 +93,16 @@ class LinearGaussianProblem:
         return self.n_source + self.n_target
 
     @property
-    def mu_direction(self) -> FloatArray:
-        """The unit vector along μ."""
-        return self._in_plane(1.0, 0.0)
-
-    @property
-    def eta_direction(self) -> FloatArray:
-        """The unit vector along η."""
-        return self._in_plane(*self._eta_plane)
+    def eta_plane(self) -> FloatArray:
+        """The two coordinates of the unit vector along η; that along μ is (1, 0)."""
+        # cos(π/2) is 6e-17 in floating point; the right angle of the paper is meant exactly
+        right = self.theta == math.pi / 2
+        return np.array([0.0, 1.0] if right else [math.cos(self.theta), math.sin(self.theta)])
 
     @property
     def mean_source(self) -> FloatArray:
         """The source mean μ."""
-        return self.r_mu * self.mu_direction
+        return self._embed(np.array([self.r_mu, 0.0]))
 
     @property
     def mean_known(self) -> FloatArray:
@@ -111,17 +112,11 @@ class LinearGaussianProblem:
     @property
     def mean_novel(self) -> FloatArray:
         """The mean s·η of novel rows."""
-        return self.novel_sign * self.r_eta * self.eta_direction
+        return self._embed(self.novel_sign * self.r_eta * self.eta_plane)
 
-    @property
-    def _eta_plane(self) -> tuple[float, float]:
-        # cos(π/2) is 6e-17 in floating point; the right angle of the paper is meant exactly
-        right = self.theta == math.pi / 2
-        return (0.0, 1.0) if right else (math.cos(self.theta), math.sin(self.theta))
-
-    def _in_plane(self, first: float, second: float) -> FloatArray:
+    def _embed(self, plane: FloatArray) -> FloatArray:
         vector = np.zeros(self.d)
-        vector[:2] = first, second
+        vector[:2] = plane
         return vector
 
     def with_(self, **changes: Any) -> LinearGaussianProblem:
@@ -140,7 +135,7 @@ class LinearGaussianProblem:
         """
         plane = noise[:, :2].copy()
         known_end = n_source + n_known
-        along = np.array(self._eta_plane)
+        along = self.eta_plane
         plane[:known_end] -= np.outer(plane[:known_end] @ along, along)
         plane[known_end:, 0] = 0.0
         plane[:n_source, 0] += self.r_mu
@@ -162,13 +157,15 @@ class LinearGaussianProblem:
 
     def sample_test(self, n: int, random_state: int) -> tuple[FloatArray, BoolArray]:
         """Draw ``n`` fresh target rows (known first) and say which are novel."""
+        rows = self.test_noise(n, random_state)
+        n_known = n - self.novel_rows(n)
+        rows[:, :2] = self.plane_rows(rows, 0, n_known)
+        return rows, np.arange(n) >= n_known
+
+    def test_noise(self, n: int, random_state: int) -> FloatArray:
+        """Raw noise for ``n`` test rows, from a stream that shares nothing with the training rows' one."""
         check_integer("n", n, low=2)
-        n_novel = min(max(round(self.alpha * n), 1), n - 1)
-        # a stream of its own, so that the same seed gives test rows that share nothing with training rows
-        rng = np.random.default_rng([random_state, 1])
-        rows = self.sigma * rng.standard_normal((n, self.d))
-        rows[:, :2] = self.plane_rows(rows, 0, n - n_novel)
-        return rows, np.arange(n) >= n - n_novel
+        return self.sigma * np.random.default_rng([random_state, 1]).standard_normal((n, self.d))
 
     def auroc(self, weights: ArrayLike) -> float:
         """The exact AUROC of the score ⟨w, x⟩: Φ(⟨w, m_novel − m_known⟩ / (σ√(2‖w‖² − ⟨w,η̂⟩² − ⟨w,μ̂⟩²))).
@@ -183,13 +180,13 @@ class LinearGaussianProblem:
         w = np.asarray(weights, dtype=np.float64)
         if w.shape != (self.d,):
             raise ValueError(f"weights has shape {w.shape}: expected one weight a feature, ({self.d},).")
-        gap = float(w @ (self.mean_novel - self.mean_known))
-        along = float(w @ self.eta_direction) ** 2 + float(w @ self.mu_direction) ** 2
-        return auroc_of_gap(gap, self.sigma, 2 * float(w @ w) - along)
+        return self.auroc_in_plane(w[:2], float(w @ w))[0]
 
-
-def auroc_of_gap(gap: float, sigma: float, spread: float) -> float:
-    """Φ(gap / (σ√spread)), with the limit taken where no spread is left."""
-    if spread <= 0:
-        return 0.5 * (1.0 + float(np.sign(gap)))
-    return float(ndtr(gap / (sigma * math.sqrt(spread))))
+    def auroc_in_plane(self, plane: FloatArray, squared_norm: float) -> tuple[float, float]:
+        """The AUROC, and the gap ⟨w, m_novel − m_known⟩, from w's first two coordinates and ‖w‖² alone."""
+        along_eta = float(plane @ self.eta_plane)
+        gap = self.novel_sign * self.r_eta * along_eta + self.r_mu * float(plane[0])
+        spread = 2 * squared_norm - along_eta**2 - float(plane[0]) ** 2
+        if spread <= 0:
+            return 0.5 * (1.0 + float(np.sign(gap))), gap
+        return float(ndtr(gap / (self.sigma * math.sqrt(spread)))), gap

@@ -9,13 +9,12 @@ from openset.theory.bounds import (
     linear_complexity,
     linear_complexity_of_rows,
 )
+from openset.theory.certificate import Certificate, Infeasibility
 from openset.theory.conditions import Condition, TheoremReport, gap_upper_bound, theorem_conditions
 from openset.theory.impossibility import FiniteProblem, Impossibility, impossibility
 from openset.theory.limit import GroupLimit, Window, corrected_window, group_limit
 from openset.theory.logistic import Descent, logistic_descent
 from openset.theory.max_margin import (
-    Certificate,
-    Infeasibility,
     MaxMargin,
     NotSolvedError,
     max_margin,

@@ -144,7 +144,7 @@ def theorem_conditions(
             Condition(color, "1/(2 sqrt(N_T)) <= r_eta", 0.5 / math.sqrt(n_target), r_eta),
             Condition(
                 color,
-                "3/r_eta + (3 - 5 tau)/r_mu <= (3/8)(1 - tau) sqrt(N_T) - 2",
+                "3/r_eta + (3-5tau)/r_mu <= .375(1-tau)sqrt(N_T) - 2",
                 3 / r_eta + (3 - 5 * tau) / r_mu,
                 0.375 * (1 - tau) * math.sqrt(n_target) - 2,
             ),

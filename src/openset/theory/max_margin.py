@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.optimize import nnls
 
 from openset.params import check_integer, check_number
 from openset.theory._nnqp import (
@@ -25,40 +24,11 @@ from openset.theory._nnqp import (
     likely_support,
     proximal_point,
 )
+from openset.theory.certificate import Certificate, Infeasibility, certify, prove_infeasible
 
 
 class NotSolvedError(ArithmeticError):
     """Neither a solution nor a proof of infeasibility met the tolerance."""
-
-
-@dataclass(frozen=True)
-class Certificate:
-    """How far (w, λ) is from the optimality conditions; w = Zᵀλ holds by construction. All zero is exact."""
-
-    primal: float
-    """Largest violation of Zw ≥ b, relative to the largest |b| (or 1)."""
-    dual: float
-    """Largest −λ_i, relative to the largest λ."""
-    complementarity: float
-    """Largest |λ_i (z_i·w − b_i)|, relative to ‖w‖²."""
-    gap: float
-    """|primal objective − dual objective|, relative to the primal objective."""
-
-    @property
-    def worst(self) -> float:
-        """The largest of the four."""
-        return max(self.primal, self.dual, self.complementarity, self.gap)
-
-
-@dataclass(frozen=True)
-class Infeasibility:
-    """Weights λ ≥ 0 with bᵀλ = 1 and Zᵀλ ≈ 0: any w with Zw ≥ b has 1 ≤ λᵀZw ≤ ‖Zᵀλ‖·‖w‖."""
-
-    multipliers: FloatArray
-    residual: float
-    """‖Zᵀλ‖ / Σ λ_i‖z_i‖, at most the tolerance."""
-    norm_at_least: float
-    """Any feasible w would have at least this norm (infinite where the residual is exactly zero)."""
 
 
 @dataclass(frozen=True)
@@ -232,7 +202,7 @@ def _solve(
             certificate = certify(Z, b, x * scale)
             if certificate.worst <= tolerance:
                 return _solution(Z, x * scale, certificate, pivots + used, f"{method}, proximal")
-            proof = _as_proof(Z, b, np.maximum(change, 0.0) * scale, tolerance)
+            proof = prove_infeasible(Z, b, np.maximum(change, 0.0) * scale, tolerance)
             if proof is not None:
                 return _infeasible(proof, Z, pivots + used, f"{method}, proximal")
             best = min(best, certificate.worst)
@@ -242,56 +212,6 @@ def _solve(
         f"no certificate within {tolerance:g} for rows of shape {Z.shape} (best {best:.1e}): "
         "rescale the features, or raise tolerance."
     )
-
-
-def certify(rows: FloatArray, bound: FloatArray, multipliers: FloatArray) -> Certificate:
-    """Measure the optimality conditions of w = rowsᵀ λ, from the rows themselves."""
-    w = multipliers @ rows
-    slack = rows @ w - bound
-    squared = float(w @ w)
-    largest = float(np.abs(multipliers).max())
-    return Certificate(
-        primal=float(np.maximum(-slack, 0.0).max()) / max(1.0, float(np.abs(bound).max())),
-        dual=_relative(float(np.maximum(-multipliers, 0.0).max()), largest),
-        complementarity=_relative(float(np.abs(multipliers * slack).max()), squared),
-        gap=_relative(abs(squared - float(bound @ multipliers)), 0.5 * squared),
-    )
-
-
-def _relative(error: float, size: float) -> float:
-    """error / size, where nothing of nothing is nothing and a tiny size cannot overflow."""
-    if error == 0:
-        return 0.0
-    return error / size if size > 1e-150 else np.inf
-
-
-def _as_proof(Z: FloatArray, b: FloatArray, ray: FloatArray, tolerance: float) -> Infeasibility | None:
-    """A proof of infeasibility from a nearly right ray: refined on its own rows by least squares."""
-    gain = float(b @ ray)
-    if gain <= 0:
-        return None
-    ray = ray / gain
-    if _residual(Z, ray) > 1e-3:
-        return None
-    rows = np.flatnonzero(ray > 1e-9 * ray.max())
-    if _residual(Z, ray) > tolerance and len(rows) <= 2000:
-        # Lawson and Hanson's reduction: is there λ ≥ 0 with Zᵀλ = 0 and bᵀλ = 1?
-        weight = float(np.linalg.norm(Z[rows], axis=1).max())
-        wanted = np.zeros(Z.shape[1] + 1)
-        wanted[-1] = weight
-        refined, _ = nnls(np.vstack([Z[rows].T, weight * b[rows]]), wanted)
-        if float(b[rows] @ refined) > 0.5:
-            ray = np.zeros(len(b))
-            ray[rows] = refined / float(b[rows] @ refined)
-    residual = _residual(Z, ray)
-    if residual > tolerance:
-        return None
-    pull = float(np.linalg.norm(ray @ Z))
-    return Infeasibility(ray, residual, 1 / pull if pull > 0 else np.inf)
-
-
-def _residual(Z: FloatArray, ray: FloatArray) -> float:
-    return float(np.linalg.norm(ray @ Z) / (ray @ np.linalg.norm(Z, axis=1)))
 
 
 def _solution(Z: FloatArray, x: FloatArray, certificate: Certificate, pivots: int, method: str) -> MaxMargin:

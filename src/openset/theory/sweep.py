@@ -73,7 +73,11 @@ class Outcome:
 
 
 class SharedDraw:
-    """One seed's noise and its Gram matrix, shared by all problems of the same sizes."""
+    """One seed's noise and its Gram matrix, shared by all problems of the same sizes.
+
+    Without test rows the noise is turned into as few coordinates as there are rows (its Cholesky factor has
+    the same inner products): ‖w‖ and the two coordinates that the AUROC needs stay what they were.
+    """
 
     def __init__(self, problem: LinearGaussianProblem, seed: int, n_test: int | None = None) -> None:
         self.n_source = problem.n_source
@@ -81,7 +85,9 @@ class SharedDraw:
         self.raw = self.rows[:, :2].copy()
         self.gram = self.rows[:, 2:] @ self.rows[:, 2:].T
         self.n_test = n_test
-        if n_test is not None:
+        if n_test is None and problem.d - 2 > problem.n_total:
+            self.rows = np.hstack([self.raw, np.linalg.cholesky(self.gram)])
+        elif n_test is not None:
             self.test_rows = problem.test_noise(n_test, seed)
             self.test_raw = self.test_rows[:, :2].copy()
 
@@ -246,7 +252,8 @@ def rule_map(
                 current = problem.with_(**{parameter: value, "r_mu": length})
                 for rule in RULES:
                     solution = draw.solve(current, rule, supports[rule])
-                    found[rule][i, j] = current.auroc(solution.weights)
+                    w = solution.weights
+                    found[rule][i, j], _ = current.auroc_in_plane(w[:2], float(w @ w))
                     supports[rule] = solution.support if solution.feasible else None
             report(f"{parameter} = {value:.3g}, seed {seed}")
         return found

@@ -80,7 +80,7 @@ def _print_sweep(title: str, outcomes: Sequence[Outcome], paper: Mapping[float, 
     from openset.theory.sweep import summarise
 
     caption = "AUROC exact, AUPRC on test rows; mean ± sd over seeds."
-    table = Table(title=title, caption=caption, box=box.SIMPLE_HEAD, title_justify="left")
+    table = Table(title=title, caption=caption, box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False)
     theta = outcomes[0].parameter == "theta"
     table.add_column("theta" if theta else "r_eta", justify="right", no_wrap=True)
     for name in ("DD\nAUROC", "paper\n", "CoLOR\nAUROC", "paper\n", "DD\nAUPRC", "CoLOR\nAUPRC"):
@@ -157,7 +157,7 @@ def check_command(
         openset theory check --r-mu 1 --r-eta 3 --alpha 0.2 --n-source 80
         --n-target 20 -d 5000
 
-        openset theory check --r-mu 129 --r-eta 0.0625 --alpha 1.4e-5 --n-source 70000
+        openset theory check --r-mu 132 --r-eta 0.0615 --alpha 1.43e-5 --n-source 70000
         --n-target 70000 -d 100000000 --no-solve
     """
     from rich import box

@@ -80,8 +80,8 @@ def draw_map(result: RuleMap, path: Path) -> None:
             result.r_mu, result.values, result.auroc[rule], cmap="RdBu", vmin=0, vmax=1, shading="nearest"
         )
         _draw_window(ax, result)
-        _draw_region(ax, result, "proposition 1 (DD)", "black", "//", "Prop. 1: says DD < .5")
-        _draw_region(ax, result, "proposition 2 (CoLOR)", "#00441b", "..", "Prop. 2: says CoLOR ≥ .9")
+        _draw_region(ax, result, "proposition 1 (DD)", "gold", "//", "Prop. 1: says DD < .5")
+        _draw_region(ax, result, "proposition 2 (CoLOR)", "white", "..", "Prop. 2: says CoLOR ≥ .9")
         ax.set_xscale("log")
         if result.parameter == "r_eta":
             ax.set_yscale("log")
@@ -127,6 +127,9 @@ def _draw_region(ax: Any, result: RuleMap, statement: str, colour: str, hatch: s
     if not inside.any():
         text += " (nowhere here)"
     else:
-        ax.contourf(x, y, inside, levels=[0.5, 1.5], colors="none", hatches=[hatch])
+        filled = ax.contourf(x, y, inside, levels=[0.5, 1.5], colors="none", hatches=[hatch])
+        filled.set_edgecolor(colour)
+        filled.set_linewidth(0)
         ax.contour(x, y, inside, levels=[0.5], colors=[colour], linewidths=0.8)
-    ax.fill_between([], [], [], facecolor="none", edgecolor=colour, hatch=hatch, label=text)
+    # the regions lie where the map is dark red: so does the legend's patch
+    ax.fill_between([], [], [], facecolor="#67001f", edgecolor=colour, hatch=hatch, label=text)

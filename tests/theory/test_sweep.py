@@ -68,7 +68,7 @@ def test_means_and_deviations_over_seeds():
 
 
 def test_the_paper_s_table_in_small():
-    """A tenth of the rows and features of the paper's setting: CoLOR above DD everywhere, both rise with r_η."""
+    """A tenth of the paper's rows and features: CoLOR above DD everywhere, both rise with r_η."""
     points = summarise(sweep(BASE, "r_eta", [1.0, 0.5, 0.2], seeds=range(8), n_test=100))
     dd, color = ([p.auroc for p in points if p.rule == rule] for rule in ("dd", "color"))
     assert all(c > d for c, d in zip(color, dd, strict=True))

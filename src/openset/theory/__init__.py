@@ -1,27 +1,64 @@
-"""The linear-Gaussian problem of the paper, solved exactly, and its theorem tested. No torch here."""
+"""The linear-Gaussian problem of the paper, solved exactly, and its theorem tested. No torch here.
+
+The names below load on first use, so that the command line can show its help without scipy.
+"""
 
 from __future__ import annotations
 
-from openset.theory.bounds import (
-    Complexity,
-    FprBound,
-    fpr_budget_bound,
-    linear_complexity,
-    linear_complexity_of_rows,
-)
-from openset.theory.certificate import Certificate, Infeasibility
-from openset.theory.conditions import Condition, TheoremReport, gap_upper_bound, theorem_conditions
-from openset.theory.impossibility import FiniteProblem, Impossibility, impossibility
-from openset.theory.limit import GroupLimit, Window, corrected_window, group_limit
-from openset.theory.logistic import Descent, logistic_descent
-from openset.theory.max_margin import (
-    MaxMargin,
-    NotSolvedError,
-    max_margin,
-    max_margin_color,
-    max_margin_dd,
-)
-from openset.theory.problem import LinearGaussianProblem, Sample
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from openset.theory.bounds import (
+        Complexity,
+        FprBound,
+        fpr_budget_bound,
+        linear_complexity,
+        linear_complexity_of_rows,
+    )
+    from openset.theory.certificate import Certificate, Infeasibility
+    from openset.theory.conditions import Condition, TheoremReport, gap_upper_bound, theorem_conditions
+    from openset.theory.impossibility import FiniteProblem, Impossibility, impossibility
+    from openset.theory.limit import GroupLimit, Window, corrected_window, group_limit
+    from openset.theory.logistic import Descent, logistic_descent
+    from openset.theory.max_margin import (
+        MaxMargin,
+        NotSolvedError,
+        max_margin,
+        max_margin_color,
+        max_margin_dd,
+    )
+    from openset.theory.problem import LinearGaussianProblem, Sample
+
+_HOME = {
+    "Certificate": "openset.theory.certificate",
+    "Complexity": "openset.theory.bounds",
+    "Condition": "openset.theory.conditions",
+    "Descent": "openset.theory.logistic",
+    "FiniteProblem": "openset.theory.impossibility",
+    "FprBound": "openset.theory.bounds",
+    "GroupLimit": "openset.theory.limit",
+    "Impossibility": "openset.theory.impossibility",
+    "Infeasibility": "openset.theory.certificate",
+    "LinearGaussianProblem": "openset.theory.problem",
+    "MaxMargin": "openset.theory.max_margin",
+    "NotSolvedError": "openset.theory.max_margin",
+    "Sample": "openset.theory.problem",
+    "TheoremReport": "openset.theory.conditions",
+    "Window": "openset.theory.limit",
+    "corrected_window": "openset.theory.limit",
+    "fpr_budget_bound": "openset.theory.bounds",
+    "gap_upper_bound": "openset.theory.conditions",
+    "group_limit": "openset.theory.limit",
+    "impossibility": "openset.theory.impossibility",
+    "linear_complexity": "openset.theory.bounds",
+    "linear_complexity_of_rows": "openset.theory.bounds",
+    "logistic_descent": "openset.theory.logistic",
+    "max_margin": "openset.theory.max_margin",
+    "max_margin_color": "openset.theory.max_margin",
+    "max_margin_dd": "openset.theory.max_margin",
+    "theorem_conditions": "openset.theory.conditions",
+}
 
 __all__ = [
     "Certificate",
@@ -52,3 +89,13 @@ __all__ = [
     "max_margin_dd",
     "theorem_conditions",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        return getattr(import_module(_HOME[name]), name)
+    raise AttributeError(f"module 'openset.theory' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

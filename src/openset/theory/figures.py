@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from openset.errors import MissingExtraError
-from openset.theory.conditions import theorem_conditions
+from openset.theory._nnqp import FloatArray
+from openset.theory.conditions import STATEMENTS, theorem_conditions
 from openset.theory.limit import RULES, Rule
 from openset.theory.sweep import PAPER_R_ETA, PAPER_THETA, Outcome, RuleMap, Summary, summarise
 
@@ -74,14 +76,14 @@ def draw_map(result: RuleMap, path: Path) -> None:
     """AUROC of both rules over the grid, with the window of the limit and the regions of the propositions."""
     figure = _figure(10.0, 5.2)
     axes = figure.subplots(1, 2, sharey=True)
-    mesh = None
+    mesh, regions = None, _regions(result)
     for ax, rule in zip(axes, RULES, strict=True):
         mesh = ax.pcolormesh(
             result.r_mu, result.values, result.auroc[rule], cmap="RdBu", vmin=0, vmax=1, shading="nearest"
         )
         _draw_window(ax, result)
-        _draw_region(ax, result, "proposition 1 (DD)", "gold", "//", "Prop. 1: says DD < .5")
-        _draw_region(ax, result, "proposition 2 (CoLOR)", "white", "..", "Prop. 2: says CoLOR ≥ .9")
+        _draw_region(ax, regions["proposition 1 (DD)"], "gold", "//", "Prop. 1: says DD < .5")
+        _draw_region(ax, regions["proposition 2 (CoLOR)"], "white", "..", "Prop. 2: says CoLOR ≥ .9")
         ax.set_xscale("log")
         if result.parameter == "r_eta":
             ax.set_yscale("log")
@@ -114,22 +116,37 @@ def _draw_window(ax: Any, result: RuleMap) -> None:
         ax.plot(x, y, style, color="black", linewidth=1.6, label=text)
 
 
-def _draw_region(ax: Any, result: RuleMap, statement: str, colour: str, hatch: str, text: str) -> None:
-    """Hatch the points where every checkable condition of a statement holds."""
+@dataclass(frozen=True)
+class _Region:
+    x: FloatArray
+    y: FloatArray
+    inside: FloatArray
+
+
+def _regions(result: RuleMap) -> dict[str, _Region]:
+    """Where every checkable condition of each statement holds, on a grid finer than the map's."""
     scale = np.geomspace if result.parameter == "r_eta" else np.linspace
-    x = np.geomspace(result.r_mu[0], result.r_mu[-1], 120)
-    y = scale(result.values[0], result.values[-1], 120)
-    inside = np.zeros((len(y), len(x)))
+    x = np.geomspace(result.r_mu[0], result.r_mu[-1], 90)
+    y = scale(result.values[0], result.values[-1], 90)
+    inside = {statement: np.zeros((len(y), len(x))) for statement in STATEMENTS}
     for i, value in enumerate(y):
         for j, r_mu in enumerate(x):
             point = result.problem.with_(**{"r_mu": float(r_mu), result.parameter: float(value)})
-            inside[i, j] = theorem_conditions(point).applies(statement) is not False
-    if not inside.any():
+            report = theorem_conditions(point)
+            for statement in STATEMENTS:
+                inside[statement][i, j] = report.applies(statement) is not False
+    return {statement: _Region(x, y, mask) for statement, mask in inside.items()}
+
+
+def _draw_region(ax: Any, region: _Region, colour: str, hatch: str, text: str) -> None:
+    if not region.inside.any():
         text += " (nowhere here)"
     else:
-        filled = ax.contourf(x, y, inside, levels=[0.5, 1.5], colors="none", hatches=[hatch])
+        filled = ax.contourf(
+            region.x, region.y, region.inside, levels=[0.5, 1.5], colors="none", hatches=[hatch]
+        )
         filled.set_edgecolor(colour)
         filled.set_linewidth(0)
-        ax.contour(x, y, inside, levels=[0.5], colors=[colour], linewidths=0.8)
+        ax.contour(region.x, region.y, region.inside, levels=[0.5], colors=[colour], linewidths=0.8)
     # the regions lie where the map is dark red: so does the legend's patch
     ax.fill_between([], [], [], facecolor="#67001f", edgecolor=colour, hatch=hatch, label=text)

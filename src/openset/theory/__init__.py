@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     )
     from openset.theory.certificate import Certificate, Infeasibility
     from openset.theory.conditions import Condition, TheoremReport, gap_upper_bound, theorem_conditions
-    from openset.theory.impossibility import FiniteProblem, Impossibility, impossibility
+    from openset.theory.lemma import FiniteProblem, Impossibility, impossibility
     from openset.theory.limit import GroupLimit, Window, corrected_window, group_limit
     from openset.theory.logistic import Descent, logistic_descent
-    from openset.theory.max_margin import (
+    from openset.theory.margin import (
         MaxMargin,
         NotSolvedError,
         max_margin,
@@ -35,14 +35,14 @@ _HOME = {
     "Complexity": "openset.theory.bounds",
     "Condition": "openset.theory.conditions",
     "Descent": "openset.theory.logistic",
-    "FiniteProblem": "openset.theory.impossibility",
+    "FiniteProblem": "openset.theory.lemma",
     "FprBound": "openset.theory.bounds",
     "GroupLimit": "openset.theory.limit",
-    "Impossibility": "openset.theory.impossibility",
+    "Impossibility": "openset.theory.lemma",
     "Infeasibility": "openset.theory.certificate",
     "LinearGaussianProblem": "openset.theory.problem",
-    "MaxMargin": "openset.theory.max_margin",
-    "NotSolvedError": "openset.theory.max_margin",
+    "MaxMargin": "openset.theory.margin",
+    "NotSolvedError": "openset.theory.margin",
     "Sample": "openset.theory.problem",
     "TheoremReport": "openset.theory.conditions",
     "Window": "openset.theory.limit",
@@ -50,13 +50,13 @@ _HOME = {
     "fpr_budget_bound": "openset.theory.bounds",
     "gap_upper_bound": "openset.theory.conditions",
     "group_limit": "openset.theory.limit",
-    "impossibility": "openset.theory.impossibility",
+    "impossibility": "openset.theory.lemma",
     "linear_complexity": "openset.theory.bounds",
     "linear_complexity_of_rows": "openset.theory.bounds",
     "logistic_descent": "openset.theory.logistic",
-    "max_margin": "openset.theory.max_margin",
-    "max_margin_color": "openset.theory.max_margin",
-    "max_margin_dd": "openset.theory.max_margin",
+    "max_margin": "openset.theory.margin",
+    "max_margin_color": "openset.theory.margin",
+    "max_margin_dd": "openset.theory.margin",
     "theorem_conditions": "openset.theory.conditions",
 }
 

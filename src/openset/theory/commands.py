@@ -215,7 +215,7 @@ def _print_verdict(problem: LinearGaussianProblem, seed: int | None) -> None:
 
 
 def _solved(problem: LinearGaussianProblem, rule: Rule, seed: int) -> tuple[str, str]:
-    from openset.theory.max_margin import max_margin_color, max_margin_dd
+    from openset.theory.margin import max_margin_color, max_margin_dd
 
     values = problem.n_total * problem.d
     if values > 5e8:
@@ -246,7 +246,7 @@ def impossibility_command(
     from rich.console import Console
     from rich.table import Table
 
-    from openset.theory.impossibility import impossibility
+    from openset.theory.lemma import impossibility
 
     lemma = _checked(lambda: impossibility(epsilon))
     table = Table(title=f"The lemma's two problems, epsilon = {epsilon:g}")

@@ -22,7 +22,7 @@ from openset.params import check_choice, check_integer
 from openset.stats.metrics import auprc, auroc
 from openset.theory._nnqp import BoolArray, FloatArray
 from openset.theory.limit import RULES, Rule
-from openset.theory.max_margin import MaxMargin, max_margin_color, max_margin_dd
+from openset.theory.margin import MaxMargin, max_margin_color, max_margin_dd
 from openset.theory.problem import LinearGaussianProblem
 
 Parameter = Literal["r_eta", "theta", "r_mu", "alpha"]

@@ -171,7 +171,7 @@ def test_all_ways_lead_to_the_same_weights(solver, sample):
     assert ways["warm"].pivots == 1 < ways["cold"].pivots
 
 
-@pytest.mark.parametrize("gram_limit", [20_000, 0])
+@pytest.mark.parametrize("gram_limit", [20_000, 550, 0])
 def test_many_more_rows_than_features(gram_limit):
     rng = np.random.default_rng(1)
     shift = np.array([3.0, 0, 0, 0, 0])
@@ -179,9 +179,23 @@ def test_many_more_rows_than_features(gram_limit):
     result = max_margin_dd(source, target, gram_limit=gram_limit)
     check_proof(np.vstack([-source, target]), np.ones(600), result)
     assert result.feasible
+    assert result.method.startswith({20_000: "gram", 550: "working set", 0: "matrix-free"}[gram_limit])
+    np.testing.assert_allclose(result.weights, max_margin_dd(source, target).weights, atol=1e-8)
     hopeless = max_margin_dd(source + 2 * shift, target - 2 * shift, gram_limit=gram_limit)
     assert not hopeless.feasible
     assert hopeless.infeasibility.residual <= TOLERANCE
+
+
+@pytest.mark.parametrize("shift", [0.0, 0.1, 0.3, 0.5, 1.5])
+@pytest.mark.parametrize("n", [150, 200, 300])
+def test_near_the_capacity_of_the_features(shift, n):
+    """Around twice as many rows as features, where pivoting alone gets lost among singular blocks."""
+    rows = np.random.default_rng(0).standard_normal((n, 100))
+    rows[:, 0] += shift
+    result = max_margin(rows, np.ones(n))
+    check_proof(rows, np.ones(n), result)
+    _, distance = nnls(np.vstack([rows.T, np.ones(n)]), np.append(np.zeros(100), 1.0))
+    assert result.feasible == (distance > 1e-7)
 
 
 def test_the_gram_matrix_given_is_left_alone(sample):

@@ -1,11 +1,11 @@
 """Non-negative quadratic programs: minimise ½ xᵀKx − bᵀx subject to x ≥ 0, for K = ZZᵀ with unit diagonal.
 
 Block principal pivoting (Portugal, Júdice and Vicente 1994): guess which entries are positive, solve the
-linear system on them, swap every entry whose sign disagrees, repeat. Each step is one Cholesky
-factorisation, and from a start found by a dozen projected gradient steps a handful of swaps is enough.
-Murty's single-pivot rule takes over when a step does not help, which makes the method finite for positive
-definite K. Where K is singular (duplicated rows, fewer features than rows, infeasible constraints)
-`proximal_point` adds a small multiple of the identity and removes its effect by iterating.
+linear system on them, swap every entry whose sign disagrees, repeat. Each step is one Cholesky factorisation,
+and from a start found by a dozen projected gradient steps a handful of swaps is enough. Murty's single-pivot
+rule takes over when a step does not help, which makes the method finite for positive definite K. Where K is
+singular (duplicated rows, fewer features than rows, infeasible constraints) `proximal_point` adds a small
+multiple of the identity and removes its effect by iterating; `least_distance` is the last resort.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
+from scipy.optimize import nnls
 
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
@@ -154,7 +155,7 @@ def likely_support(kernel: Kernel, b: FloatArray, steps: int = 12) -> BoolArray:
 
 
 def block_pivoting(
-    kernel: Kernel, b: FloatArray, start: BoolArray, *, shift: float = 0.0, max_pivots: int = 1000
+    kernel: Kernel, b: FloatArray, start: BoolArray, *, shift: float = 0.0, max_pivots: int = 200
 ) -> Pivoted:
     """Solve with K + shift·I from a guess of the positive entries; SingularError on a singular block."""
     free, x = start.copy(), np.zeros(kernel.size)
@@ -184,15 +185,27 @@ def block_pivoting(
 def proximal_point(
     kernel: Kernel, b: FloatArray, start: BoolArray, *, shift: float = 1e-7, rounds: int = 30
 ) -> Iterator[tuple[FloatArray, FloatArray, int]]:
-    """Yield (x, change of x, pivots so far) of x⁺ = argmin ½xᵀKx − bᵀx + ½·shift·‖x − x_old‖² over x ≥ 0.
+    """Yield (x, change of x, pivots) of x⁺ = argmin ½xᵀKx − bᵀx + ½·shift·‖x − x_old‖² over x ≥ 0.
 
-    Converges to a solution where there is one. Where the objective has no lower bound, the *change*
-    converges to a ray of descent x ≥ 0, Kx = 0, bᵀx > 0: a proof that the constraints Zw ≥ b contradict
-    each other.
+    Converges to a solution where there is one. Where the objective has no lower bound, the *change* converges
+    to a ray of descent x ≥ 0, Kx = 0, bᵀx > 0: a proof that the constraints Zw ≥ b contradict each other.
+    Ends early where pivoting gets lost, as it does among many more rows than features.
     """
-    x, free, pivots = np.zeros(kernel.size), start, 0
+    x, free = np.zeros(kernel.size), start
     for _ in range(rounds):
-        step = block_pivoting(kernel, b + shift * x, free, shift=shift)
-        pivots += step.pivots
-        yield step.x, step.x - x, pivots
+        step = block_pivoting(kernel, b + shift * x, free, shift=shift, max_pivots=50)
+        if not step.solved:
+            return
+        yield step.x, step.x - x, step.pivots
         x, free = step.x, step.free
+
+
+def least_distance(Z: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Multipliers, or a ray, by Lawson and Hanson's reduction to ‖[Zᵀ; bᵀ]x − (0, 1)‖ → min over x ≥ 0.
+
+    Slower than pivoting by far, but it never factors a singular block: the last resort. A residual of zero
+    makes x a ray (Zᵀx = 0, bᵀx = 1); else the multipliers are x / (1 − bᵀx).
+    """
+    x, _ = nnls(np.vstack([Z.T, b]), np.append(np.zeros(Z.shape[1]), 1.0), maxiter=20 * len(b) + 100)
+    left = 1.0 - float(b @ x)
+    return x / left if left > 1e-12 else x, x

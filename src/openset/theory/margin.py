@@ -7,10 +7,12 @@ domain discriminator asks −x·w ≥ 1 of source and x·w ≥ 1 of target; the 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from openset.params import check_integer, check_number
 from openset.theory._nnqp import (
@@ -21,9 +23,11 @@ from openset.theory._nnqp import (
     MatrixFreeKernel,
     SingularError,
     block_pivoting,
+    least_distance,
     likely_support,
     proximal_point,
 )
+from openset.theory._working_set import by_working_set
 from openset.theory.certificate import Certificate, Infeasibility, certify, prove_infeasible
 
 
@@ -137,8 +141,9 @@ def max_margin(
     ----------
     gram : rows @ rows.T if known; formed here otherwise.
     start : which constraints are likely to be active, for instance ``support`` of a similar problem.
-    gram_limit : beyond so many rows the Gram matrix is never formed and linear systems are solved by
-        conjugate gradients (memory O(rows + features) beside the data).
+    gram_limit : beyond so many rows the Gram matrix is never formed. With far fewer features than rows small
+        programs on a working set of rows are solved instead; else linear systems are solved by conjugate
+        gradients. Memory beside the data: O(features²), and O(rows + features).
     tolerance : on all four entries of the certificate, or on the residual of a proof of infeasibility.
 
     Raises ------ NotSolvedError : if neither could be certified, for instance on data so ill scaled that
@@ -168,6 +173,8 @@ def max_margin(
     # rows of unit length: the same constraints, a better conditioned K
     scale = 1 / np.where(length > 0, length, 1.0)
     kernel: Kernel
+    if len(b) > gram_limit and 5 * max(Z.shape[1], 100) <= min(len(b), gram_limit):
+        return _solve_by_working_set(Z, b, tolerance)
     if len(b) > gram_limit:
         kernel, method = MatrixFreeKernel(Z * scale[:, None]), "matrix-free"
     else:
@@ -186,34 +193,73 @@ def _solve(
     tolerance: float,
     method: str,
 ) -> MaxMargin:
-    scaled_b = b * scale
-    first = likely_support(kernel, scaled_b) if start is None else start
-    pivots = 0
-    try:
-        pivoted = block_pivoting(kernel, scaled_b, first)
-        pivots = pivoted.pivots
-        certificate = certify(Z, b, pivoted.x * scale)
+    best, pivots = np.inf, 0
+    for attempt in _attempts(kernel, Z, b * scale, scale, start):
+        pivots += attempt.pivots
+        label = f"{method}, {attempt.name}" if attempt.name else method
+        certificate = certify(Z, b, attempt.x * scale)
         if certificate.worst <= tolerance:
-            return _solution(Z, pivoted.x * scale, certificate, pivots, method)
-        first = pivoted.free
-    except SingularError:
-        pass
-    best = np.inf
-    try:
-        for x, change, used in proximal_point(kernel, scaled_b, first):
-            certificate = certify(Z, b, x * scale)
-            if certificate.worst <= tolerance:
-                return _solution(Z, x * scale, certificate, pivots + used, f"{method}, proximal")
-            proof = prove_infeasible(Z, b, np.maximum(change, 0.0) * scale, tolerance)
+            return _solution(Z, attempt.x * scale, certificate, pivots, label)
+        best = min(best, certificate.worst)
+        if attempt.ray is not None:
+            proof = prove_infeasible(Z, b, attempt.ray * scale, tolerance)
             if proof is not None:
-                return _infeasible(proof, Z, pivots + used, f"{method}, proximal")
-            best = min(best, certificate.worst)
-    except SingularError:
-        pass
+                return _infeasible(proof, Z, pivots, label)
     raise NotSolvedError(
         f"no certificate within {tolerance:g} for rows of shape {Z.shape} (best {best:.1e}): "
         "rescale the features, or raise tolerance."
     )
+
+
+@dataclass(frozen=True)
+class _Attempt:
+    x: FloatArray
+    ray: FloatArray | None
+    pivots: int
+    name: str
+
+
+def _attempts(
+    kernel: Kernel, Z: FloatArray, b: FloatArray, scale: FloatArray, start: BoolArray | None
+) -> Iterator[_Attempt]:
+    """Candidates for λ (and for a ray that proves infeasibility) of rows scaled to unit length, fastest first."""
+    free = likely_support(kernel, b) if start is None else start
+    with suppress(SingularError):
+        pivoted = block_pivoting(kernel, b, free)
+        free = pivoted.free
+        yield _Attempt(pivoted.x, None, pivoted.pivots, "")
+    with suppress(SingularError):
+        for x, change, pivots in proximal_point(kernel, b, free):
+            yield _Attempt(x, np.maximum(change, 0.0), pivots, "proximal")
+    if isinstance(kernel, DenseKernel):
+        with suppress(RuntimeError):  # scipy's word for too many iterations
+            x, ray = least_distance(Z * scale[:, None], b)
+            yield _Attempt(x, ray, 0, "least distance")
+
+
+def _solve_by_working_set(Z: FloatArray, b: FloatArray, tolerance: float) -> MaxMargin:
+    pivots = 0
+
+    def solve(
+        rows: NDArray[np.intp], start: BoolArray | None
+    ) -> tuple[MaxMargin, FloatArray | None, FloatArray]:
+        nonlocal pivots
+        found = max_margin(Z[rows], b[rows], start=start, gram_limit=len(rows), tolerance=tolerance)
+        pivots += found.pivots
+        return found, found.weights if found.feasible else None, found.multipliers
+
+    reached = by_working_set(Z, b, solve, tolerance=tolerance)
+    if reached is None:
+        raise NotSolvedError(
+            f"no working set for rows of shape {Z.shape}: raise gram_limit, or the tolerance."
+        )
+    found, rows = reached
+    full = np.zeros(len(b))
+    if found.infeasibility is not None:
+        full[rows] = found.infeasibility.multipliers
+        return _infeasible(replace(found.infeasibility, multipliers=full), Z, pivots, "working set")
+    full[rows] = found.multipliers
+    return _solution(Z, full, certify(Z, b, full), pivots, "working set")
 
 
 def _solution(Z: FloatArray, x: FloatArray, certificate: Certificate, pivots: int, method: str) -> MaxMargin:

@@ -222,7 +222,7 @@ class _Attempt:
 def _attempts(
     kernel: Kernel, Z: FloatArray, b: FloatArray, scale: FloatArray, start: BoolArray | None
 ) -> Iterator[_Attempt]:
-    """Candidates for λ (and for a ray that proves infeasibility) of rows scaled to unit length, fastest first."""
+    """Candidates for λ (and for a ray that proves infeasibility) of rows of unit length, fastest first."""
     free = likely_support(kernel, b) if start is None else start
     with suppress(SingularError):
         pivoted = block_pivoting(kernel, b, free)

@@ -171,7 +171,7 @@ def test_all_ways_lead_to_the_same_weights(solver, sample):
     assert ways["warm"].pivots == 1 < ways["cold"].pivots
 
 
-@pytest.mark.parametrize("gram_limit", [20_000, 550, 0])
+@pytest.mark.parametrize("gram_limit", [20_000, 0])
 def test_many_more_rows_than_features(gram_limit):
     rng = np.random.default_rng(1)
     shift = np.array([3.0, 0, 0, 0, 0])
@@ -179,7 +179,7 @@ def test_many_more_rows_than_features(gram_limit):
     result = max_margin_dd(source, target, gram_limit=gram_limit)
     check_proof(np.vstack([-source, target]), np.ones(600), result)
     assert result.feasible
-    assert result.method.startswith({20_000: "gram", 550: "working set", 0: "matrix-free"}[gram_limit])
+    assert result.method.startswith("working set" if gram_limit == 0 else "gram")
     np.testing.assert_allclose(result.weights, max_margin_dd(source, target).weights, atol=1e-8)
     hopeless = max_margin_dd(source + 2 * shift, target - 2 * shift, gram_limit=gram_limit)
     assert not hopeless.feasible

@@ -1,4 +1,4 @@
-"""Many more constraints than features: solve on a few rows, look for violated ones among all, repeat."""
+"""More constraints than features: solve on a few rows, look for violated ones among all, repeat."""
 
 from __future__ import annotations
 
@@ -28,7 +28,10 @@ def by_working_set(
     batch = max(100, d)
     # rows that the plainest guess, the sum of all with a bound, serves worst
     guess = np.maximum(b, 0.0) @ Z
-    working = np.sort(np.argpartition(Z @ guess, min(2 * batch, n - 1))[: 2 * batch])
+    served = Z @ guess
+    working = np.sort(np.argpartition(served, min(2 * batch, n - 1))[: 2 * batch])
+    if not (b[working] > 0).any():  # a set that w = 0 satisfies would never grow
+        working = np.sort(np.append(working, np.argmax(b)))
     start: BoolArray | None = None
     for _ in range(rounds):
         solution, weights, multipliers = solve(working, start)

@@ -64,27 +64,35 @@ def _relative(error: float, size: float) -> float:
 def prove_infeasible(Z: FloatArray, b: FloatArray, ray: FloatArray, tolerance: float) -> Infeasibility | None:
     """A proof of infeasibility from a nearly right ray: refined on its own rows by least squares."""
     gain = float(b @ ray)
-    if gain <= 0:
+    if gain <= 0 or _residual(Z, ray) > 1e-3:
+        return None
+    if _residual(Z, ray) > tolerance:
+        ray = _refined(Z, b, ray)
+        gain = float(b @ ray)
+    if gain <= 0 or _residual(Z, ray) > tolerance:
         return None
     ray = ray / gain
-    if _residual(Z, ray) > 1e-3:
-        return None
-    rows = np.flatnonzero(ray > 1e-9 * ray.max())
-    if _residual(Z, ray) > tolerance and len(rows) <= 2000:
-        # Lawson and Hanson's reduction: is there λ ≥ 0 with Zᵀλ = 0 and bᵀλ = 1?
-        weight = float(np.linalg.norm(Z[rows], axis=1).max())
-        wanted = np.zeros(Z.shape[1] + 1)
-        wanted[-1] = weight
-        refined, _ = nnls(np.vstack([Z[rows].T, weight * b[rows]]), wanted)
-        if float(b[rows] @ refined) > 0.5:
-            ray = np.zeros(len(b))
-            ray[rows] = refined / float(b[rows] @ refined)
-    residual = _residual(Z, ray)
-    if residual > tolerance:
-        return None
     pull = float(np.linalg.norm(ray @ Z))
-    return Infeasibility(ray, residual, 1 / pull if pull > 0 else np.inf)
+    return Infeasibility(ray, _residual(Z, ray), 1 / pull if pull > 0 else np.inf)
+
+
+def _refined(Z: FloatArray, b: FloatArray, ray: FloatArray) -> FloatArray:
+    """Lawson and Hanson's reduction on the rows of a ray: is there λ ≥ 0 with Zᵀλ = 0 and bᵀλ = 1?"""
+    length = np.linalg.norm(Z, axis=1)
+    weight = ray * length
+    rows = np.flatnonzero(weight > 1e-9 * weight.max())
+    if len(rows) > 2000:
+        return ray
+    unit, bound = Z[rows] / length[rows, None], b[rows] / length[rows]
+    try:
+        x, _ = nnls(np.vstack([unit.T, bound]), np.append(np.zeros(Z.shape[1]), 1.0), maxiter=20 * len(rows))
+    except RuntimeError:  # scipy's word for too many iterations
+        return ray
+    refined = np.zeros(len(b))
+    refined[rows] = x / length[rows]
+    return refined
 
 
 def _residual(Z: FloatArray, ray: FloatArray) -> float:
-    return float(np.linalg.norm(ray @ Z) / (ray @ np.linalg.norm(Z, axis=1)))
+    weight = float(ray @ np.linalg.norm(Z, axis=1))
+    return float(np.linalg.norm(ray @ Z)) / weight if weight > 0 else np.inf

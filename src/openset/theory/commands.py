@@ -188,7 +188,7 @@ def check_command(
     console = Console()
     console.print(table)
     if any(c.holds is None for c in report.conditions):
-        console.print("unknown: the paper names no constants; --c1, --c2, --prop-scale, --prop-inner do.")
+        console.print("unknown: needs --c1, --c2, --prop-scale, --prop-inner (the paper names none).")
     _print_verdict(problem, seed if solve else None)
 
 

@@ -30,6 +30,9 @@ from openset.theory._nnqp import (
 from openset.theory._working_set import by_working_set
 from openset.theory.certificate import Certificate, Infeasibility, certify, prove_infeasible
 
+# a working set holds up to about twice as many rows as there are features, and has a Gram matrix of its own
+_WORKING_FEATURES = 10_000
+
 
 class NotSolvedError(ArithmeticError):
     """Neither a solution nor a proof of infeasibility met the tolerance."""
@@ -141,7 +144,7 @@ def max_margin(
     ----------
     gram : rows @ rows.T if known; formed here otherwise.
     start : which constraints are likely to be active, for instance ``support`` of a similar problem.
-    gram_limit : beyond so many rows the Gram matrix is never formed. With far fewer features than rows small
+    gram_limit : beyond so many rows the Gram matrix is never formed. With fewer features than rows small
         programs on a working set of rows are solved instead; else linear systems are solved by conjugate
         gradients. Memory beside the data: O(features²), and O(rows + features).
     tolerance : on all four entries of the certificate, or on the residual of a proof of infeasibility.
@@ -173,7 +176,7 @@ def max_margin(
     # rows of unit length: the same constraints, a better conditioned K
     scale = 1 / np.where(length > 0, length, 1.0)
     kernel: Kernel
-    if len(b) > gram_limit and 5 * max(Z.shape[1], 100) <= min(len(b), gram_limit):
+    if len(b) > gram_limit and Z.shape[1] < min(len(b), _WORKING_FEATURES):
         return _solve_by_working_set(Z, b, tolerance)
     if len(b) > gram_limit:
         kernel, method = MatrixFreeKernel(Z * scale[:, None]), "matrix-free"

@@ -1,13 +1,13 @@
 """Our max-margin solver against general ones, as ratios of times measured in one run.
 
-    python benchmarks/max_margin.py            # d = 3000, N = 2000, some minutes
+    python benchmarks/max_margin.py            # d = 3000, N = 2000, a minute
     python benchmarks/max_margin.py --scale 4  # a quarter of both, seconds
 
-Every solver gets the formulation that suits it: the quadratic programs get the dual on the Gram matrix
-(the first ratio leaves its forming out on both sides, the second counts it), LinearSVC and NNLS the rows. Times of cvxpy are those its
-solvers report, without the time cvxpy takes to compile. One BLAS thread for all. The column "KKT" is the
-worst entry of our certificate computed from each solver's own multipliers (LinearSVC gives none: its row
-says how far its weights are from ours instead).
+Every solver gets the formulation that suits it: the quadratic programs get the dual on the Gram matrix,
+LinearSVC and NNLS the rows. The first ratio leaves the forming of the Gram matrix out, the second ("from the
+rows on") counts it for all who need it. Times of cvxpy are those its solvers report, without the time cvxpy
+takes to compile. One BLAS thread for all. "KKT" is the worst entry of our certificate computed from each
+solver's own multipliers (LinearSVC gives none: its row says how far its weights are from ours instead).
 """
 
 from __future__ import annotations

@@ -1,0 +1,121 @@
+"""A uniform-convergence bound on the false-positive rate of any head of a class, named as ours.
+
+The paper leans on Wald and Saria (2023), Theorem 4.3, for its finite-sample statement; that theorem is
+cited, not imitated. What follows is the textbook bound (Mohri, Rostamizadeh and Talwalkar, *Foundations of
+Machine Learning*, Theorem 3.3 and Talagrand's contraction lemma), which anybody can check.
+
+A head's false-positive rate is β(h) = P_source(h(x) > 0). With the ramp φ(s) = min(1, max(0, 1 + s/γ)) ≥
+1[s > 0], which is 1/γ-Lipschitz, with probability at least 1 − δ over n independent source rows, for
+**all** heads of the class at once,
+
+    β(h) ≤ mean φ(h(x_i)) + (2/γ)·R + √(log(1/δ) / 2n)            R the expected Rademacher complexity
+    β(h) ≤ mean φ(h(x_i)) + (2/γ)·R̂ + 3·√(log(2/δ) / 2n)          R̂ the complexity on these very rows
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from openset.params import check_integer, check_number
+
+
+@dataclass(frozen=True)
+class Complexity:
+    """A Rademacher complexity, and whether it is one of the distribution or of the given rows."""
+
+    value: float
+    of_rows: bool
+    standard_error: float = 0.0
+    """Of a Monte Carlo estimate."""
+
+
+@dataclass(frozen=True)
+class FprBound:
+    """An upper bound on the false-positive rate on *source*, and its parts."""
+
+    fpr: float
+    """Share of the rows above 0."""
+    ramp: float
+    """The same share counted with the ramp, which is what the bound starts from."""
+    complexity: float
+    """(2/γ)·R, with a Monte Carlo estimate raised by three standard errors."""
+    deviation: float
+    confidence: float
+
+    @property
+    def value(self) -> float:
+        """The bound; one that is no better than 1 says nothing and is given as 1."""
+        return min(1.0, self.ramp + self.complexity + self.deviation)
+
+
+def linear_complexity(norm: float, radius: float, n: int) -> Complexity:
+    """Expected complexity of {x → w·x : ‖w‖ ≤ norm} on rows with E‖x‖² ≤ radius²: at most norm·radius/√n.
+
+    >>> linear_complexity(2.0, 1.0, 400).value
+    0.1
+    """
+    check_number("norm", norm)
+    check_number("radius", radius)
+    check_integer("n", n)
+    return Complexity(norm * radius / math.sqrt(n), of_rows=False)
+
+
+def linear_complexity_of_rows(
+    features: ArrayLike, norm: float, *, draws: int | None = None, random_state: int = 0
+) -> Complexity:
+    """Complexity of norm-bounded linear heads on given rows, for instance of a fitted representation.
+
+    The supremum over heads is norm·‖Σ ε_i x_i‖/n for each sign vector ε. With ``draws`` its mean is
+    estimated by Monte Carlo; without, Jensen's bound norm·√(Σ‖x_i‖²)/n is used. The rows must not have
+    trained the representation.
+
+    >>> linear_complexity_of_rows([[3.0, 4.0]], 2.0).value
+    10.0
+    """
+    X = np.asarray(features, dtype=np.float64)
+    if X.ndim != 2 or not len(X):
+        raise ValueError(f"features has shape {X.shape}: expected rows × features with at least one row.")
+    check_number("norm", norm)
+    check_integer("draws", draws, low=2, optional=True)
+    if draws is None:
+        return Complexity(norm * float(np.linalg.norm(X)) / len(X), of_rows=True)
+    signs = np.random.default_rng(random_state).choice([-1.0, 1.0], size=(draws, len(X)))
+    suprema = norm * np.linalg.norm(signs @ X, axis=1) / len(X)
+    return Complexity(float(suprema.mean()), True, float(suprema.std(ddof=1)) / math.sqrt(draws))
+
+
+def fpr_budget_bound(
+    scores: ArrayLike, complexity: Complexity, *, delta: float = 0.05, margin: float = 1.0
+) -> FprBound:
+    """Bound the false-positive rate on source of a head that scored these source rows (above 0 = novel).
+
+    It holds for the source distribution, not for the shifted target, and for whichever head of the class
+    was picked after looking at the rows.
+
+    >>> import numpy as np
+    >>> bound = fpr_budget_bound(np.full(10_000, -2.0), linear_complexity(1.0, 1.0, 10_000))
+    >>> round(bound.value, 4)
+    0.0322
+    """
+    s = np.asarray(scores, dtype=np.float64)
+    if s.ndim != 1 or not len(s) or np.isnan(s).any():
+        raise ValueError(
+            f"scores has shape {s.shape}: expected one finite score a source row, at least one row."
+        )
+    check_number("delta", delta, high=1.0, open_low=True, open_high=True)
+    check_number("margin", margin, open_low=True)
+    if complexity.of_rows:
+        deviation = 3 * math.sqrt(math.log(2 / delta) / (2 * len(s)))
+    else:
+        deviation = math.sqrt(math.log(1 / delta) / (2 * len(s)))
+    return FprBound(
+        fpr=float((s > 0).mean()),
+        ramp=float(np.clip(1 + s / margin, 0.0, 1.0).mean()),
+        complexity=2 / margin * (complexity.value + 3 * complexity.standard_error),
+        deviation=deviation,
+        confidence=1 - delta,
+    )

@@ -118,9 +118,7 @@ def main() -> None:
         ours, seconds = best_of(lambda bound=bound: max_margin(rows, bound, gram=gram))
         _, warm = best_of(lambda b=bound, s=ours.support: max_margin(rows, b, gram=gram, start=s))
         _, free = best_of(lambda b=bound: max_margin(rows, b, gram_limit=0), repeats=1)
-        print(
-            f"\n{name}: ours {seconds:.3f} s after the Gram matrix = {seconds / forming:.2f} x its forming,"
-        )
+        print(f"\n{name}: ours {seconds:.3f} s after the Gram matrix = {seconds / forming:.2f} x its forming,")
         print(f"  KKT {ours.certificate.worst:.0e}, {ours.pivots} pivots, {ours.support.sum()} active rows;")
         print(f"  warm start {warm:.3f} s, matrix-free (no Gram matrix at all) {free:.3f} s")
         rivals = {

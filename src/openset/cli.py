@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from openset._version import __version__
+from openset.theory.commands import app as theory
 
 app = typer.Typer(
     name="openset",
@@ -17,6 +18,9 @@ app = typer.Typer(
     help="Open-set domain adaptation under background shift.\n\n"
     "Is there a new class in the target batch, how large is it, which rows are of it, and what are the others?",
 )
+
+
+app.add_typer(theory, name="theory")
 
 
 def _version(wanted: bool) -> None:

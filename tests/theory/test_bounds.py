@@ -37,9 +37,7 @@ def test_the_bound_covers_the_worst_head_that_the_rows_allow(kind):
         scores = X @ heads.T
         pick = np.argmin((scores > 0).mean(axis=0))
         complexity = (
-            linear_complexity(norm, math.sqrt(d), n)
-            if kind == "expected"
-            else linear_complexity_of_rows(X, norm)
+            linear_complexity(norm, math.sqrt(d), n) if kind == "expected" else linear_complexity_of_rows(X, norm)
         )
         failures += fpr_budget_bound(scores[:, pick], complexity, delta=delta).value < true_rate
     assert failures <= 200 * delta

@@ -103,9 +103,7 @@ def fpr_budget_bound(
     """
     s = np.asarray(scores, dtype=np.float64)
     if s.ndim != 1 or not len(s) or np.isnan(s).any():
-        raise ValueError(
-            f"scores has shape {s.shape}: expected one finite score a source row, at least one row."
-        )
+        raise ValueError(f"scores has shape {s.shape}: expected one finite score a source row, at least one row.")
     check_number("delta", delta, high=1.0, open_low=True, open_high=True)
     check_number("margin", margin, open_low=True)
     if complexity.of_rows:

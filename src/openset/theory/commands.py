@@ -35,9 +35,7 @@ def sweep_command(
     r_mu: Shift = 0.1,
     n_test: Annotated[int, typer.Option(min=2, help="Test rows for the AUPRC.")] = 3000,
     output: Annotated[Path | None, typer.Option(help="Folder for outcomes.csv and the figures.")] = None,
-    maps: Annotated[
-        bool, typer.Option("--maps", help="Also draw the maps over r_mu (with --output).")
-    ] = False,
+    maps: Annotated[bool, typer.Option("--maps", help="Also draw the maps over r_mu (with --output).")] = False,
 ) -> None:
     """The paper's two synthetic tables, ours beside the published AUROC.
 
@@ -62,9 +60,7 @@ def sweep_command(
     found: dict[str, list[Outcome]] = {}
     for parameter, values in plan.items():
         with progress_bar(f"{parameter} sweep") as update:
-            found[parameter] = sweep(
-                base, parameter, values, seeds=range(seeds), n_test=n_test, update=update
-            )
+            found[parameter] = sweep(base, parameter, values, seeds=range(seeds), n_test=n_test, update=update)
     sizes = f"N_S {n_source}, N_T {n_target} ({base.n_novel} novel), d {features}, {seeds} seeds"
     _print_sweep(f"r_eta sweep, r_mu {r_mu:g}, {sizes}", found["r_eta"], PAPER_R_ETA)
     _print_sweep(f"theta sweep, r_mu {r_mu:g}, {sizes}", found["theta"], PAPER_THETA)
@@ -266,8 +262,7 @@ def impossibility_command(
     console = Console()
     console.print(table)
     console.print(
-        f"Same observations: {words[lemma.same_observations]}. "
-        f"Opposite answers: {words[lemma.opposite_answers]}."
+        f"Same observations: {words[lemma.same_observations]}. Opposite answers: {words[lemma.opposite_answers]}."
     )
     for kind, risks in (("known/novel", lemma.novelty_risks), ("three-class", lemma.class_risks)):
         low, high = min(risks.values()), max(risks.values())

@@ -46,9 +46,7 @@ class TheoremReport:
         """The conditions of one statement."""
         found = tuple(c for c in self.conditions if c.statement == statement)
         if not found:
-            raise ValueError(
-                f"statement={statement!r} is not valid: expected one of {', '.join(STATEMENTS)}."
-            )
+            raise ValueError(f"statement={statement!r} is not valid: expected one of {', '.join(STATEMENTS)}.")
         return found
 
     def applies(self, statement: str) -> bool | None:

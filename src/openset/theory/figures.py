@@ -29,9 +29,7 @@ def _figure(width: float, height: float) -> Any:
     return Figure(figsize=(width, height), layout="constrained")
 
 
-def draw_sweeps(
-    r_eta: Sequence[Outcome], theta: Sequence[Outcome], path: Path, *, novel_share: float
-) -> None:
+def draw_sweeps(r_eta: Sequence[Outcome], theta: Sequence[Outcome], path: Path, *, novel_share: float) -> None:
     """AUROC and AUPRC of both rules along both sweeps, mean ± sd over seeds, beside the paper's AUROC."""
     figure = _figure(9.5, 7.0)
     axes = figure.subplots(2, 2, sharey="col")
@@ -142,9 +140,7 @@ def _draw_region(ax: Any, region: _Region, colour: str, hatch: str, text: str) -
     if not region.inside.any():
         text += " (nowhere here)"
     else:
-        filled = ax.contourf(
-            region.x, region.y, region.inside, levels=[0.5, 1.5], colors="none", hatches=[hatch]
-        )
+        filled = ax.contourf(region.x, region.y, region.inside, levels=[0.5, 1.5], colors="none", hatches=[hatch])
         filled.set_edgecolor(colour)
         filled.set_linewidth(0)
         ax.contour(region.x, region.y, region.inside, levels=[0.5], colors=[colour], linewidths=0.8)

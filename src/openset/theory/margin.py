@@ -117,9 +117,7 @@ def _rule(
 ) -> MaxMargin:
     s, t = np.asarray(source, np.float64), np.asarray(target, np.float64)
     if s.ndim != 2 or t.ndim != 2 or s.shape[1] != t.shape[1]:
-        raise ValueError(
-            f"source has shape {s.shape} and target {t.shape}: expected rows × the same features."
-        )
+        raise ValueError(f"source has shape {s.shape} and target {t.shape}: expected rows × the same features.")
     bound = np.concatenate([np.full(len(s), source_margin), np.ones(len(t))])
     if gram is not None:
         gram = _check_gram(gram, len(bound)).copy()
@@ -170,9 +168,7 @@ def max_margin(
         ray[impossible[0]] = 1 / b[impossible[0]]
         return _infeasible(Infeasibility(ray, 0.0, np.inf), Z, 0, "zero row")
     if not (b > 0).any():  # w = 0 meets every constraint
-        return MaxMargin(
-            np.zeros(Z.shape[1]), np.zeros(len(b)), certify(Z, b, np.zeros(len(b))), None, 0, "zero"
-        )
+        return MaxMargin(np.zeros(Z.shape[1]), np.zeros(len(b)), certify(Z, b, np.zeros(len(b))), None, 0, "zero")
     # rows of unit length: the same constraints, a better conditioned K
     scale = 1 / np.where(length > 0, length, 1.0)
     kernel: Kernel
@@ -243,9 +239,7 @@ def _attempts(
 def _solve_by_working_set(Z: FloatArray, b: FloatArray, tolerance: float) -> MaxMargin:
     pivots = 0
 
-    def solve(
-        rows: NDArray[np.intp], start: BoolArray | None
-    ) -> tuple[MaxMargin, FloatArray | None, FloatArray]:
+    def solve(rows: NDArray[np.intp], start: BoolArray | None) -> tuple[MaxMargin, FloatArray | None, FloatArray]:
         nonlocal pivots
         found = max_margin(Z[rows], b[rows], start=start, gram_limit=len(rows), tolerance=tolerance)
         pivots += found.pivots
@@ -253,9 +247,7 @@ def _solve_by_working_set(Z: FloatArray, b: FloatArray, tolerance: float) -> Max
 
     reached = by_working_set(Z, b, solve, tolerance=tolerance)
     if reached is None:
-        raise NotSolvedError(
-            f"no working set for rows of shape {Z.shape}: raise gram_limit, or the tolerance."
-        )
+        raise NotSolvedError(f"no working set for rows of shape {Z.shape}: raise gram_limit, or the tolerance.")
     found, rows = reached
     full = np.zeros(len(b))
     if found.infeasibility is not None:

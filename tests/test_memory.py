@@ -1,0 +1,36 @@
+"""Training memory: interpreter + data + 6 × parameters + a few batches."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+CODE = """
+import json, resource, warnings
+import numpy as np
+warnings.simplefilter("ignore")
+from openset import CoLOR
+random = np.random.default_rng(0)
+
+def problem(rows, d):
+    return random.standard_normal((rows, d), dtype=np.float32), np.arange(rows) % 3
+
+def peak():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+X, y = problem(60, 5)
+CoLOR(max_steps=4, evaluate_every=2, hidden=4, random_state=0, dropout=0.2).fit(X, y, X)  # loads torch
+d, hidden, rows = 2500, 3000, 600
+X, y = problem(rows, d)
+before = peak()
+CoLOR(max_steps=6, evaluate_every=2, hidden=hidden, dropout=0.2, random_state=0).fit(X, y, X[::-1])
+print(json.dumps({"extra": peak() - before, "parameters": 4 * d * hidden, "batch": 4 * 400 * (d + hidden)}))
+"""
+
+
+def test_training_memory_stays_within_its_bound():
+    out = subprocess.run([sys.executable, "-c", CODE], capture_output=True, text=True, check=True).stdout
+    used = json.loads(out)
+    assert used["extra"] <= 6 * used["parameters"] + 8 * used["batch"], used
+    assert used["extra"] >= 3 * used["parameters"], "the measurement itself looks wrong"

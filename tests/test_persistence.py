@@ -64,6 +64,12 @@ def test_the_folder_holds_tensors_json_and_a_card_and_no_pickle(model, folder):
     assert manifest["openset_version"] == openset.__version__ and manifest["format_version"] == 1
 
 
+def test_a_model_prepared_for_a_pipeline_is_saved_too(small, tmp_path):
+    model = CoLOR(max_steps=5, fpr=0.9, random_state=0).set_fit_request(X_target=True)
+    model.fit(small.X, small.y, small.X_target).save(tmp_path)
+    assert openset.load(tmp_path).threshold_ == model.threshold_
+
+
 def test_another_device_can_be_asked_for(folder):
     assert openset.load(folder, device="cpu").device == "cpu"
 

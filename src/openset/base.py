@@ -22,7 +22,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from openset.errors import FitWarning
 from openset.inputs import FLOAT_TYPES, as_labels, as_rows, resolve_novel_label, with_novel
-from openset.params import check_number
+from openset.params import check_number, fitted_attributes
 from openset.stats.folds import Fold, keep_one_of_each, make_folds, spread_positions, window
 from openset.stats.proportions import ProportionEstimate, anchored_fraction
 from openset.stats.scaling import Moments, incompatible_features, moments
@@ -135,6 +135,8 @@ class OpenSetClassifier(ClassifierMixin, BaseEstimator):
         X_target : unlabelled target rows with the same columns; None fits a closed-set classifier
         """
         self._check_parameters()
+        for name in fitted_attributes(self):
+            delattr(self, name)  # nothing of an earlier fit may linger
         problem = self._validate(X, y, X_target)
         self._fit(problem)
         self.threshold_, self.novel_fraction_ = np.inf, None

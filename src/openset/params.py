@@ -69,3 +69,8 @@ def with_defaults(init: Any, **defaults: Any) -> Any:
     copied.__kwdefaults__ = {**init.__kwdefaults__, **defaults}
     copied.__annotations__ = dict(init.__annotations__)
     return copied
+
+
+def fitted_attributes(model: Any) -> list[str]:
+    """The names of what fitting left behind: scikit-learn's convention of a trailing underscore."""
+    return [name for name in vars(model) if name.endswith("_") and not name.startswith("_")]

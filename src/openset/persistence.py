@@ -24,6 +24,7 @@ from safetensors.numpy import save as dump_tensors
 from openset._version import __version__
 from openset.codec import Tensors, decode, encode
 from openset.errors import ModelFormatError
+from openset.params import fitted_attributes
 from openset.registry import Method, get_method, method_of, methods
 
 FORMAT = "openset-model"
@@ -159,8 +160,7 @@ def _encode_parameters(model: Any, tensors: Tensors) -> dict[str, Any]:
 
 
 def _encode_fitted(model: Any, tensors: Tensors) -> dict[str, Any]:
-    parameters = model.get_params(deep=False)
-    return {name: encode(value, tensors, name) for name, value in vars(model).items() if name not in parameters}
+    return {name: encode(getattr(model, name), tensors, name) for name in fitted_attributes(model)}
 
 
 def _manifest_digest(manifest: dict[str, Any]) -> str:

@@ -67,6 +67,13 @@ def test_nothing_is_called_novel_when_no_head_keeps_the_budget(small):
         assert model.novel_fraction_.method == "not identified"
 
 
+def test_nothing_of_an_earlier_fit_lingers(small):
+    model = CoLOR(**QUICK, fpr=0.5).fit(small.X, small.y, small.X_target)
+    model.fit(small.X, small.y)
+    assert not hasattr(model, "selected_") and not hasattr(model, "heads_")
+    assert model.n_target_ == 0 and model.novel_fraction_ is None
+
+
 def test_conop_is_color_without_joint_learning(small):
     conop, separate = ConOp(**QUICK), CoLOR(**QUICK, joint=False)
     assert conop.get_params() == separate.get_params()

@@ -10,6 +10,7 @@ import time
 
 import numpy as np
 import pytest
+import sklearn
 
 import openset
 from openset import CoLOR, DomainDiscriminator, ModelFormatError
@@ -65,7 +66,8 @@ def test_the_folder_holds_tensors_json_and_a_card_and_no_pickle(model, folder):
 
 
 def test_a_model_prepared_for_a_pipeline_is_saved_too(small, tmp_path):
-    model = CoLOR(max_steps=5, fpr=0.9, random_state=0).set_fit_request(X_target=True)
+    with sklearn.config_context(enable_metadata_routing=True):
+        model = CoLOR(max_steps=5, fpr=0.9, random_state=0).set_fit_request(X_target=True)
     model.fit(small.X, small.y, small.X_target).save(tmp_path)
     assert openset.load(tmp_path).threshold_ == model.threshold_
 

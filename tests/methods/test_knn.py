@@ -76,6 +76,14 @@ def test_more_neighbours_than_rows_means_all_rows():
     np.testing.assert_allclose(model.novelty_score([[0.0], [5.0], [7.0]]), [5, 5, 7])
 
 
+def test_rows_too_far_to_square_are_named(small):
+    model = fit(small.X, small.y)
+    rows = small.X_test[:3].copy()
+    rows[1, 0] = 1e200
+    with pytest.raises(ValueError, match="row 1 has values too large"):
+        model.novelty_score(rows)
+
+
 def test_mean_log_survives_duplicates():
     X = np.repeat([[0.0, 1.0], [3.0, 1.0]], 20, axis=0)
     model = fit(X, np.repeat([0, 1], 20), distance="mean_log")

@@ -12,7 +12,7 @@ from sklearn.covariance import empirical_covariance, ledoit_wolf_shrinkage, shru
 
 from openset.base import OpenSetClassifier, Problem
 from openset.params import check_choice, check_number
-from openset.stats.scaling import fit_scaling
+from openset.stats.scaling import fit_scaling, scale_in_double
 
 _LEAST_VARIANCE = 1e-8
 """Share of the mean variance added in every direction: with a shrinkage of 0 the covariance can be singular."""
@@ -82,7 +82,7 @@ class Mahalanobis(OpenSetClassifier):
     def _fit(self, problem: Problem) -> None:
         self.scaling_ = fit_scaling(problem.source_moments, None, self.standardize)
         kept = problem.folds[0].train
-        rows, y = self.scaling_.apply(problem.X[kept].astype(np.float64)), problem.y[kept]
+        rows, y = scale_in_double(self.scaling_, problem.X[kept]), problem.y[kept]
         means = np.stack([rows[y == c].mean(axis=0) for c in range(problem.n_classes)])
         covariance, self.shrinkage_ = within_covariance(rows - means[y], self.shrinkage)
         lower = cholesky(covariance, lower=True)
@@ -94,7 +94,7 @@ class Mahalanobis(OpenSetClassifier):
         return np.matmul(scaled[:, None, :], self.whitening_)[:, 0, :]
 
     def _outputs(self, rows: NDArray[np.floating]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        whitened = self._whitened(self.scaling_.apply(rows.astype(np.float64)))
+        whitened = self._whitened(scale_in_double(self.scaling_, rows))
         squared = cdist(whitened, self.means_, "sqeuclidean")
         return -squared / 2, squared.min(axis=1)
 

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from openset.errors import ModelFormatError
     from openset.methods.color import CoLOR, ConOp
     from openset.methods.discriminator import DomainDiscriminator
+    from openset.methods.knn import KNN
+    from openset.methods.mahalanobis import Mahalanobis
+    from openset.methods.softmax_scores import MLS, MSP, Energy, Entropy
     from openset.methods.source_only import SourceOnly
     from openset.persistence import load
     from openset.shift.synthetic import make_background_shift
@@ -29,6 +32,12 @@ _HOME = {
     "CoLOR": "openset.methods.color",
     "ConOp": "openset.methods.color",
     "DomainDiscriminator": "openset.methods.discriminator",
+    "Energy": "openset.methods.softmax_scores",
+    "Entropy": "openset.methods.softmax_scores",
+    "KNN": "openset.methods.knn",
+    "MLS": "openset.methods.softmax_scores",
+    "MSP": "openset.methods.softmax_scores",
+    "Mahalanobis": "openset.methods.mahalanobis",
     "ModelFormatError": "openset.errors",
     "OpenSetClassifier": "openset.base",
     "SourceOnly": "openset.methods.source_only",
@@ -38,9 +47,15 @@ _HOME = {
 }
 
 __all__ = [
+    "KNN",
+    "MLS",
+    "MSP",
     "CoLOR",
     "ConOp",
     "DomainDiscriminator",
+    "Energy",
+    "Entropy",
+    "Mahalanobis",
     "ModelFormatError",
     "OpenSetClassifier",
     "SourceOnly",

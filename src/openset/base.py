@@ -14,8 +14,8 @@ from os import PathLike
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit, log_softmax, softmax
+from numpy.typing import NDArray
+from scipy.special import expit, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -26,6 +26,7 @@ from openset.params import check_number, fitted_attributes
 from openset.stats.folds import Fold, keep_one_of_each, make_folds, spread_positions, window
 from openset.stats.proportions import ProportionEstimate, anchored_fraction
 from openset.stats.scaling import Moments, incompatible_features, moments
+from openset.stats.scores import msp_score
 from openset.stats.thresholds import conformal_threshold
 
 Rows = NDArray[np.intp]
@@ -327,9 +328,8 @@ class OpenSetClassifier(ClassifierMixin, BaseEstimator):
         return tags
 
 
-def doubt(logits: ArrayLike) -> NDArray[np.float64]:
-    """1 − max softmax probability over the last axis, exact near 0: novelty to one who knows only source."""
-    return -np.expm1(log_softmax(np.asarray(logits, dtype=np.float64), axis=-1).max(axis=-1))
+doubt = msp_score
+"""1 − max softmax probability over the last axis, exact near 0: novelty to one who knows only source."""
 
 
 def _one_line(error: Exception) -> str:

@@ -123,3 +123,73 @@ register(
         auroc_floor=0.9,
     )
 )
+register(
+    Method(
+        "msp",
+        "openset.methods.softmax_scores:MSP",
+        "Maximum softmax probability",
+        "Hendrycks and Gimpel 2017, ICLR",
+        needs="nothing",
+        assumes="new rows fall between the known classes",
+        check_params=_FEW_STEPS,
+        auroc_floor=0.95,
+    )
+)
+register(
+    Method(
+        "entropy",
+        "openset.methods.softmax_scores:Entropy",
+        "Softmax entropy",
+        "Hendrycks and Gimpel 2017, ICLR",
+        needs="nothing",
+        assumes="new rows fall between the known classes",
+        check_params=_FEW_STEPS,
+        auroc_floor=0.95,
+    )
+)
+register(
+    Method(
+        "mls",
+        "openset.methods.softmax_scores:MLS",
+        "Maximum logit score",
+        "Vaze, Han, Vedaldi and Zisserman 2022, ICLR",
+        needs="nothing",
+        assumes="new rows drive up no class's logit",
+        check_params=_FEW_STEPS,
+        auroc_floor=0.95,
+    )
+)
+register(
+    Method(
+        "energy",
+        "openset.methods.softmax_scores:Energy",
+        "Free energy of the logits",
+        "Liu, Wang, Owens and Li 2020, NeurIPS",
+        needs="nothing",
+        assumes="new rows drive up no class's logit",
+        check_params=_FEW_STEPS,
+        auroc_floor=0.95,
+    )
+)
+register(
+    Method(
+        "knn",
+        "openset.methods.knn:KNN",
+        "Nearest neighbours in source",
+        "Sun, Ming, Zhu and Li 2022, ICML",
+        needs="nothing",
+        assumes="new rows lie away from all source rows",
+        auroc_floor=0.95,
+    )
+)
+register(
+    Method(
+        "mahalanobis",
+        "openset.methods.mahalanobis:Mahalanobis",
+        "Mahalanobis distance to the nearest class",
+        "Lee, Lee, Lee and Shin 2018, NeurIPS",
+        needs="nothing",
+        assumes="classes are Gaussian with one covariance",
+        auroc_floor=0.95,
+    )
+)

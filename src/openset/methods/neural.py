@@ -127,6 +127,10 @@ class NetworkClassifier(OpenSetClassifier):
     def _member_scores(self, outputs: HeadOutputs) -> NDArray[np.floating]:
         """Each member's novelty score, (members, rows), from its head outputs."""
 
+    def _closed_set_scores(self, outputs: HeadOutputs, pooled: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Novelty scores of a fit without a target, whose network has a class head alone."""
+        return doubt(pooled)
+
     def _settings(self) -> Settings:
         from openset.learn.train import Settings
 
@@ -253,7 +257,7 @@ class NetworkClassifier(OpenSetClassifier):
         else:
             pooled = logsumexp(log_softmax(logits, axis=-1), axis=0) - np.log(len(logits))
         if not self.n_target_:
-            return pooled, doubt(pooled)
+            return pooled, self._closed_set_scores(outputs, pooled)
         scores = self._member_scores(outputs)
         if not np.isfinite(scores).all():
             row = int(np.flatnonzero(~np.isfinite(scores).all(axis=0))[0])

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any, ClassVar
+
 import numpy as np
 from numpy.typing import NDArray
 
 from openset.base import Problem, doubt
 from openset.methods.neural import ClassObjective, HeadOutputs, NetworkClassifier
+from openset.methods.presets import PRESETS
 
 
 class SourceOnly(NetworkClassifier):
@@ -30,6 +33,8 @@ class SourceOnly(NetworkClassifier):
     >>> bool((model.predict_known(data.X_test) == data.y_test)[~data.is_novel_test].mean() > 0.9)
     True
     """
+
+    _presets: ClassVar[dict[str, dict[str, Any]]] = PRESETS["source_only"]
 
     def _objective(self, problem: Problem) -> ClassObjective:
         return ClassObjective(problem.n_classes)

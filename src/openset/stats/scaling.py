@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 BLOCK = 8192
+SQUARABLE = 1e100
+"""Scaled values up to this can be squared and summed in float64 with room to spare."""
 SPREAD_LIMIT = 100.0
 """Features whose standard deviations differ by more than this (10th to 90th percentile) are a table."""
 
@@ -84,6 +86,17 @@ def fit_scaling(source: Moments, target: Moments | None, rule: str | None) -> Sc
         overall = float(np.sqrt(variance.mean()))
         return Scaling(mean, np.full_like(mean, 1 / overall if varying.any() else 1.0), rule)
     return Scaling(mean, np.divide(1.0, sd, out=np.ones_like(sd), where=varying), "feature")
+
+
+def scale_in_double(scaling: Scaling, x: NDArray[np.floating]) -> NDArray[np.float64]:
+    """Scaled rows in float64, whose squares can be summed; a ValueError names a row for which that overflows."""
+    with np.errstate(over="ignore"):
+        scaled = np.asarray(scaling.apply(np.asarray(x, dtype=np.float64)), dtype=np.float64)
+    small = (np.abs(scaled) <= SQUARABLE).all(axis=1)
+    if not small.all():
+        row = int(np.flatnonzero(~small)[0])
+        raise ValueError(f"row {row} has values too large to score: they lie far outside the fitted range.")
+    return scaled
 
 
 def incompatible_features(source: Moments, target: Moments) -> NDArray[np.intp]:

@@ -1,0 +1,118 @@
+"""Nearest neighbours: how far a row is from the source rows around it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.preprocessing import normalize as to_unit_length
+
+from openset.base import OpenSetClassifier, Problem
+from openset.params import check_choice, check_flag, check_integer
+from openset.stats.neighbours import nearest_rows
+from openset.stats.scaling import fit_scaling, scale_in_double
+
+_CLOSEST = 1e-9
+"""A distance below this counts as this much where its logarithm is taken."""
+
+
+class KNN(OpenSetClassifier):
+    """Distance to the k-th nearest source row; known classes by the k nearest rows' votes.
+
+    Assumes that distances in feature space mean something: on embeddings they often do, among many unrelated
+    columns they do not. New rows must lie away from all source rows; a known subtype that is rare in source looks
+    new in part. There is nothing to train and target rows are not used, so that a fit takes no time; keeping and
+    searching all source rows is the price.
+
+    Parameters
+    ----------
+    n_neighbors : k, for score and votes, scikit-learn's default; at most the number of source rows searched.
+        The authors take 50 and more for tens of thousands of rows
+    distance : "kth" for the distance to the k-th neighbour, "mean_log" for the mean logarithm of all k distances,
+        which follows the log density more closely and minds the scale of distances less
+    normalize : bring scaled rows to unit length, as the authors do with deep features
+    standardize : "global" (one scale, for embeddings), "feature" (unit variance, for tables), "auto", or None;
+        taken from source alone
+    fpr, validation_fraction, novel_label, random_state : as in every method; the held-out source rows serve the
+        threshold only
+
+    Attributes beside those of :class:`~openset.base.OpenSetClassifier`
+    ----------
+    rows_, row_classes_ : the source rows searched, scaled, and their classes as indices of ``classes_``
+    scaling_ : how features are centred and scaled
+
+    References
+    ----------
+    Sun, Ming, Zhu and Li (2022), Out-of-distribution detection with deep nearest neighbors.
+
+    Examples
+    --------
+    >>> from openset import KNN, make_background_shift
+    >>> data = make_background_shift(n_features=20, shift=False, random_state=0)
+    >>> model = KNN(random_state=0).fit(data.X, data.y, data.X_target)
+    >>> from openset.stats.metrics import auroc
+    >>> bool(auroc(data.is_novel_test, model.novelty_score(data.X_test)) > 0.95)
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        n_neighbors: int = 5,
+        distance: str = "kth",
+        normalize: bool = False,
+        standardize: str | None = "auto",
+        fpr: float = 0.01,
+        validation_fraction: float = 0.2,
+        novel_label: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.n_neighbors = n_neighbors
+        self.distance = distance
+        self.normalize = normalize
+        self.standardize = standardize
+        self.fpr = fpr
+        self.validation_fraction = validation_fraction
+        self.novel_label = novel_label
+        self.random_state = random_state
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_integer("n_neighbors", self.n_neighbors)
+        check_choice("distance", self.distance, ("kth", "mean_log"))
+        check_flag("normalize", self.normalize)
+        check_choice("standardize", self.standardize, ("auto", "global", "feature", None))
+
+    def _fit(self, problem: Problem) -> None:
+        self.scaling_ = fit_scaling(problem.source_moments, None, self.standardize)
+        kept = problem.folds[0].train
+        self.rows_ = self._scaled(problem.X[kept])
+        self.row_classes_ = problem.y[kept]
+
+    def _scaled(self, rows: NDArray[np.floating]) -> NDArray[np.float64]:
+        scaled = scale_in_double(self.scaling_, rows)
+        return np.ascontiguousarray(to_unit_length(scaled) if self.normalize else scaled)
+
+    def _outputs(self, rows: NDArray[np.floating]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        k = min(self.n_neighbors, len(self.rows_))
+        distances, neighbours = nearest_rows(self.rows_, self._scaled(rows), k)
+        logits = vote_logits(self.row_classes_[neighbours], len(self.classes_))
+        return logits, distances[:, -1] if self.distance == "kth" else mean_log_distance(distances)
+
+
+def vote_logits(votes: NDArray[np.intp], n_classes: int) -> NDArray[np.float64]:
+    """Logarithms of vote shares, after one further vote that is shared among all classes.
+
+    >>> np.exp(vote_logits(np.array([[0, 0, 1]]), 2))
+    array([[0.625, 0.375]])
+    """
+    n_rows, n_votes = votes.shape
+    cells = votes + n_classes * np.arange(n_rows)[:, None]
+    counts = np.bincount(cells.ravel(), minlength=n_rows * n_classes).reshape(n_rows, n_classes)
+    return np.log((counts + 1 / n_classes) / (n_votes + 1))
+
+
+def mean_log_distance(distances: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Mean logarithm of the distances (n, k) to the nearest rows; finite also on top of one."""
+    return np.log(np.maximum(distances, _CLOSEST)).mean(axis=1)

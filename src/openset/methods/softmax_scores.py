@@ -1,0 +1,198 @@
+"""Scores that people read off a classifier they already have: MSP, entropy, maximum logit, energy.
+
+One source-only network, trained by the shared loop, and a function of its class logits each.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from openset.methods.neural import HeadOutputs
+from openset.methods.source_only import SourceOnly
+from openset.params import check_number
+from openset.stats.scores import energy_score, entropy_score, mls_score, msp_score
+
+
+class _ScoredAlike(SourceOnly):
+    """Without a target too, the score is the method's own: the mean over members."""
+
+    def _closed_set_scores(self, outputs: HeadOutputs, pooled: NDArray[np.float64]) -> NDArray[np.float64]:
+        return self._member_scores(outputs).mean(axis=0)
+
+
+class TemperedScore(_ScoredAlike):
+    """A source-only classifier scored by a function of its logits at a temperature."""
+
+    def __init__(
+        self,
+        *,
+        temperature: float = 1.0,
+        fpr: float = 0.01,
+        members: int = 1,
+        hidden: int = 128,
+        dropout: float = 0.0,
+        optimizer: str = "adam",
+        learning_rate: float = 1e-3,
+        momentum: float = 0.9,
+        l2: float = 1e-4,
+        clip: float | None = 5.0,
+        batch_size: int = 200,
+        max_steps: int | None = 3000,
+        evaluate_every: int | None = 250,
+        tol: float = 1e-3,
+        validation_fraction: float = 0.2,
+        standardize: str | None = "auto",
+        backbone: Any = None,
+        novel_label: Any = None,
+        device: str = "cpu",
+        verbose: bool = False,
+        random_state: Any = None,
+    ) -> None:
+        super().__init__(
+            fpr=fpr,
+            members=members,
+            hidden=hidden,
+            dropout=dropout,
+            optimizer=optimizer,
+            learning_rate=learning_rate,
+            momentum=momentum,
+            l2=l2,
+            clip=clip,
+            batch_size=batch_size,
+            max_steps=max_steps,
+            evaluate_every=evaluate_every,
+            tol=tol,
+            validation_fraction=validation_fraction,
+            standardize=standardize,
+            backbone=backbone,
+            novel_label=novel_label,
+            device=device,
+            verbose=verbose,
+            random_state=random_state,
+        )
+        self.temperature = temperature
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_number("temperature", self.temperature, open_low=True)
+
+    @abstractmethod
+    def _member_scores(self, outputs: HeadOutputs) -> NDArray[np.float64]: ...
+
+
+class MSP(TemperedScore):
+    """Maximum softmax probability of a source-only classifier: score = 1 − max softmax(logits / T).
+
+    Assumes that new rows fall between the known classes. Use it as the baseline that every paper reports; at
+    T = 1 it is :class:`~openset.methods.source_only.SourceOnly`. With one known class it is 0 everywhere.
+
+    Parameters
+    ----------
+    temperature : T; large values let the gaps to all other classes count, not to the runner-up alone
+
+    The other parameters are those of :class:`~openset.methods.neural.NetworkClassifier`.
+
+    References
+    ----------
+    Hendrycks and Gimpel (2017), A baseline for detecting misclassified and out-of-distribution examples.
+
+    Examples
+    --------
+    >>> from openset import MSP, make_background_shift
+    >>> data = make_background_shift(random_state=0)
+    >>> model = MSP(max_steps=200, random_state=0).fit(data.X, data.y, data.X_target)
+    >>> bool((model.predict_known(data.X_test) == data.y_test)[~data.is_novel_test].mean() > 0.9)
+    True
+    """
+
+    def _member_scores(self, outputs: HeadOutputs) -> NDArray[np.float64]:
+        return msp_score(outputs["classes"], self.temperature)
+
+
+class Entropy(TemperedScore):
+    """Entropy of a source-only classifier: score = −Σ p log p with p = softmax(logits / T).
+
+    Assumes, as MSP does, that new rows fall between the known classes, and tells a row between many of them from
+    one between two. Use it in MSP's place with many classes. With one known class it is 0 everywhere.
+
+    Parameters
+    ----------
+    temperature : T
+
+    The other parameters are those of :class:`~openset.methods.neural.NetworkClassifier`.
+
+    References
+    ----------
+    Hendrycks and Gimpel (2017), A baseline for detecting misclassified and out-of-distribution examples.
+
+    Examples
+    --------
+    >>> from openset import Entropy, make_background_shift
+    >>> data = make_background_shift(random_state=0)
+    >>> model = Entropy(max_steps=200, random_state=0).fit(data.X, data.y, data.X_target)
+    >>> bool(0 <= model.novelty_score(data.X_test).min() <= model.novelty_score(data.X_test).max() <= 1.0987)
+    True
+    """
+
+    def _member_scores(self, outputs: HeadOutputs) -> NDArray[np.float64]:
+        return entropy_score(outputs["classes"], self.temperature)
+
+
+class Energy(TemperedScore):
+    """Free energy of a source-only classifier: score = −T·log Σ exp(logits / T).
+
+    Reads the logits as log densities of the classes, up to a constant: a row is new where all are low. Assumes
+    that logits grow with typicality, which cross entropy encourages but does not ensure. Unlike MSP it keeps
+    the logits' magnitude. Use it where the classifier is well trained and has several classes.
+
+    Parameters
+    ----------
+    temperature : T; the score tends to the maximum logit score as it tends to 0
+
+    The other parameters are those of :class:`~openset.methods.neural.NetworkClassifier`.
+
+    References
+    ----------
+    Liu, Wang, Owens and Li (2020), Energy-based out-of-distribution detection.
+
+    Examples
+    --------
+    >>> from openset import Energy, make_background_shift
+    >>> data = make_background_shift(random_state=0)
+    >>> model = Energy(max_steps=200, random_state=0).fit(data.X, data.y, data.X_target)
+    >>> model.novelty_score(data.X_test).shape
+    (2000,)
+    """
+
+    def _member_scores(self, outputs: HeadOutputs) -> NDArray[np.float64]:
+        return energy_score(outputs["classes"], self.temperature)
+
+
+class MLS(_ScoredAlike):
+    """Maximum logit score of a source-only classifier: score = −max logit.
+
+    Softmax forgets how large logits are; this keeps it. Assumes that known rows drive their logit up and new rows
+    do not. Use it where the classifier is strong: its authors find that a good closed-set classifier with this
+    score rivals purpose-built open-set methods.
+
+    The parameters are those of :class:`~openset.methods.neural.NetworkClassifier`.
+
+    References
+    ----------
+    Vaze, Han, Vedaldi and Zisserman (2022), Open-set recognition: a good closed-set classifier is all you need?
+
+    Examples
+    --------
+    >>> from openset import MLS, make_background_shift
+    >>> data = make_background_shift(random_state=0)
+    >>> model = MLS(max_steps=200, random_state=0).fit(data.X, data.y, data.X_target)
+    >>> model.novelty_score(data.X_test).shape
+    (2000,)
+    """
+
+    def _member_scores(self, outputs: HeadOutputs) -> NDArray[np.float64]:
+        return mls_score(outputs["classes"])

@@ -1,0 +1,90 @@
+"""Zero-shot novelty: image embeddings against embeddings of class names, from a model such as CLIP.
+
+Nothing here is trained. ``images`` (n, d) and ``names`` (k, d) come from one model's image and text encoder;
+vectors are brought to unit length, so that products are cosines. Scores are higher where a row is more novel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit, logsumexp
+
+from openset.params import check_number
+from openset.stats.scores import msp_score
+
+CLIP_SCALE = 100.0
+"""What CLIP multiplies cosines by before its softmax."""
+
+
+def name_logits(images: ArrayLike, names: ArrayLike, scale: float = CLIP_SCALE) -> NDArray[np.float64]:
+    """Scaled cosines (n, k) of images and class names; the known class is the largest.
+
+    >>> name_logits([[1.0, 0.0]], [[2.0, 0.0], [0.0, 1.0]])
+    array([[100.,   0.]])
+    """
+    check_number("scale", scale, open_low=True)
+    left, right = _unit("images", images), _unit("names", names)
+    if left.shape[1] != right.shape[1]:
+        raise ValueError(
+            f"images have {left.shape[1]} dimensions but names {right.shape[1]}: embed both with one model."
+        )
+    return scale * (left @ right.T)
+
+
+def mcm_score(images: ArrayLike, names: ArrayLike, temperature: float = 1.0) -> NDArray[np.float64]:
+    """Maximum concept matching: −max softmax(cos / T) over the names of known classes.
+
+    Assumes that a new class is about equally unlike all known names. T is 1 in the paper; CLIP's own 0.01 makes
+    it a confident classifier's MSP. Ming et al. (2022), Delving into out-of-distribution detection with
+    vision-language representations.
+
+    >>> mcm_score([[1, 0], [1, 1]], [[1, 0], [0, 1]]).round(4)
+    array([-0.7311, -0.5   ])
+    """
+    return msp_score(name_logits(images, names, scale=1.0), temperature) - 1
+
+
+def zoc_score(
+    images: ArrayLike,
+    names: ArrayLike,
+    candidates: Sequence[ArrayLike] | NDArray[np.floating],
+    scale: float = CLIP_SCALE,
+) -> NDArray[np.float64]:
+    """Zero-shot open-set classification: the softmax mass on candidate names beside the known ones.
+
+    ``candidates[i]`` (mᵢ, d) embeds names that a caption decoder proposes for image i, known names left out; an
+    image without candidates scores 0. p = softmax(100·cos) over known and candidate names together, and the
+    score is Σ p over the candidates. Assumes that the decoder can name the new class. The more candidates, the
+    more mass they get, so all images should have similar numbers of them. Esmaeilpour et al. (2022), Zero-shot
+    out-of-distribution detection based on the pre-trained model CLIP.
+
+    >>> known, other = [[1.0, 0.0]], [[[0.0, 1.0]], [[0.0, 1.0]]]
+    >>> zoc_score([[1, 0], [0.7071, 0.7071]], known, other).round(4)
+    array([0. , 0.5])
+    """
+    known = name_logits(images, names, scale)
+    if len(candidates) != len(known):
+        raise ValueError(
+            f"there are {len(known)} images but candidates for {len(candidates)}: give one array for each image."
+        )
+    rows = np.asarray(images, dtype=np.float64)
+    mass = np.zeros(len(known))
+    for i, proposed in enumerate(candidates):
+        if len(np.asarray(proposed)):
+            logits = name_logits(rows[i : i + 1], proposed, scale)[0]
+            mass[i] = expit(logsumexp(logits) - logsumexp(known[i]))
+    return mass
+
+
+def _unit(name: str, vectors: ArrayLike) -> NDArray[np.float64]:
+    """Rows at unit length."""
+    rows = np.asarray(vectors, dtype=np.float64)
+    if rows.ndim != 2 or not len(rows):
+        raise ValueError(f"{name} has shape {rows.shape}: expected (rows, dimensions) with at least one row.")
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    if not (np.isfinite(lengths).all() and (lengths > 0).all()):
+        raise ValueError(f"{name} has a row that is zero or not finite: it has no direction.")
+    return rows / lengths

@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.spatial.distance import cdist
+
+from openset.stats import neighbours
+from openset.stats.neighbours import nearest_rows
+
+
+def by_all_pairs(rows, queries, k):
+    distances = cdist(queries, rows)
+    order = np.argsort(distances, axis=1, kind="stable")[:, :k]
+    return np.take_along_axis(distances, order, axis=1), order
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 30), st.integers(1, 9), st.booleans())
+def test_it_is_the_search_over_all_pairs_ties_included(seed, n, d, grid):
+    random = np.random.default_rng(seed)
+    draw = (
+        (lambda m: random.integers(0, 2, (m, d)).astype(float))
+        if grid
+        else (lambda m: random.normal(size=(m, d)))
+    )
+    rows, queries, k = draw(n), draw(12), int(random.integers(1, n + 1))
+    distances, indices = nearest_rows(rows, queries, k)
+    expected, order = by_all_pairs(rows, queries, k)
+    np.testing.assert_allclose(distances, expected, rtol=1e-12, atol=0)
+    np.testing.assert_array_equal(indices, order)
+
+
+@pytest.mark.parametrize("cells", [1, 50, 2**22])
+def test_blocks_and_company_change_no_bit(cells, monkeypatch):
+    random = np.random.default_rng(0)
+    rows, queries = random.normal(size=(100, 33)), random.normal(size=(40, 33))
+    whole = nearest_rows(rows, queries, 5)
+    monkeypatch.setattr(neighbours, "_CELLS", cells)
+    order = random.permutation(40)
+    for found, expected in zip(nearest_rows(rows, queries[order], 5), whole, strict=True):
+        np.testing.assert_array_equal(found, expected[order])
+    alone = [nearest_rows(rows, q[None], 5) for q in queries]
+    np.testing.assert_array_equal(np.vstack([a[0] for a in alone]), whole[0])
+
+
+def test_small_distances_far_from_the_origin_survive():
+    # |q|² is 1e16 here: by |q|² − 2q·r + |r|² all of these distances are noise
+    rows = 1e8 + np.array([[0.0], [1e-3], [3e-3], [1.0]])
+    distances, indices = nearest_rows(rows, rows[:1].copy(), 3)
+    np.testing.assert_allclose(distances, [[0, 1e-3, 3e-3]], rtol=1e-4)
+    assert indices.tolist() == [[0, 1, 2]]
+
+
+def test_all_rows_alike_take_the_first():
+    distances, indices = nearest_rows(np.ones((500, 3)), np.zeros((2, 3)), 2)
+    np.testing.assert_allclose(distances, np.sqrt(3))
+    assert indices.tolist() == [[0, 1], [0, 1]]
+
+
+def test_no_queries_give_no_rows():
+    distances, indices = nearest_rows(np.ones((5, 3)), np.empty((0, 3)), 2)
+    assert distances.shape == indices.shape == (0, 2)

@@ -81,3 +81,14 @@ def test_strength_without_shift(cls):
     subject = Subject(cls(max_steps=300))
     data = subject.data
     assert auroc(data.is_novel_test, subject.fitted.novelty_score(data.X_test)) > 0.95
+
+
+def test_the_target_takes_no_part_in_training_or_scaling(small):
+    from openset import SourceOnly
+
+    one, other = (
+        SourceOnly(max_steps=20, fpr=0.2, random_state=0).fit(small.X, small.y, target)
+        for target in (small.X_target, small.X_target[::-1] * 3 + 1)
+    )
+    np.testing.assert_array_equal(one.novelty_score(small.X_test), other.novelty_score(small.X_test))
+    np.testing.assert_array_equal(one.target_novelty_score_, one.novelty_score(small.X_target))

@@ -59,6 +59,8 @@ class NetworkClassifier(OpenSetClassifier):
     """
 
     _chooses_on_held_out = True
+    _adapts = True
+    """Whether fitting learns from target rows; if not, they take no part in training or scaling."""
     _presets: ClassVar[dict[str, dict[str, Any]]] = {}
 
     def __init__(
@@ -172,10 +174,11 @@ class NetworkClassifier(OpenSetClassifier):
         from openset.learn.train import MemberPlan, Progress, child_seed, train
 
         rule = None if self.backbone is not None else self.standardize
-        self.scaling_ = fit_scaling(problem.source_moments, problem.target_moments, rule)
+        unseen = problem.X_target is None or not self._adapts
+        self.scaling_ = fit_scaling(problem.source_moments, None if unseen else problem.target_moments, rule)
         self._check_single_precision(problem)
         source = ScaledRows(problem.X, self.scaling_)
-        target = None if problem.X_target is None else ScaledRows(problem.X_target, self.scaling_)
+        target = None if unseen or problem.X_target is None else ScaledRows(problem.X_target, self.scaling_)
         empty = np.empty(0, np.intp)
         plans = [
             MemberPlan(
@@ -187,7 +190,8 @@ class NetworkClassifier(OpenSetClassifier):
             )
             for member, fold in enumerate(problem.folds)
         ]
-        objective = ClassObjective(problem.n_classes) if target is None else self._objective(problem)
+        closed_set = self._adapts and target is None
+        objective = ClassObjective(problem.n_classes) if closed_set else self._objective(problem)
         with progress_bar(type(self).__name__, enabled=bool(self.verbose)) as update:
 
             def show(progress: Progress) -> None:
@@ -206,7 +210,7 @@ class NetworkClassifier(OpenSetClassifier):
             )
         self._keep(trained)
         self.pool_references_: list[NDArray[np.floating]] = []
-        if target is not None and self.members > 1:
+        if self.n_target_ and self.members > 1:
             self.pool_references_ = [
                 self._member_scores(self._head_outputs(source, plan.source_held))[member]
                 for member, plan in enumerate(plans)
@@ -234,6 +238,8 @@ class NetworkClassifier(OpenSetClassifier):
     def _held_out_target_scores(self, problem: Problem) -> NDArray[np.float64]:
         from openset.learn.rows import ScaledRows
 
+        if not self._adapts:
+            return super()._held_out_target_scores(problem)
         assert problem.X_target is not None
         target = ScaledRows(problem.X_target, self.scaling_)
         total, count = np.zeros(len(target)), np.zeros(len(target))

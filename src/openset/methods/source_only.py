@@ -36,6 +36,8 @@ class SourceOnly(NetworkClassifier):
 
     _presets: ClassVar[dict[str, dict[str, Any]]] = PRESETS["source_only"]
 
+    _adapts = False
+
     def _objective(self, problem: Problem) -> ClassObjective:
         return ClassObjective(problem.n_classes)
 

@@ -20,12 +20,18 @@ if TYPE_CHECKING:
     from openset.errors import ModelFormatError
     from openset.methods.color import CoLOR, ConOp
     from openset.methods.discriminator import DomainDiscriminator
+    from openset.methods.nnpu import NNPU
+    from openset.methods.pu import UPU
+    from openset.methods.pulse import PULSE
     from openset.methods.source_only import SourceOnly
     from openset.persistence import load
     from openset.shift.synthetic import make_background_shift
     from openset.stats.metrics import evaluate
 
 _HOME = {
+    "NNPU": "openset.methods.nnpu",
+    "PULSE": "openset.methods.pulse",
+    "UPU": "openset.methods.pu",
     "CoLOR": "openset.methods.color",
     "ConOp": "openset.methods.color",
     "DomainDiscriminator": "openset.methods.discriminator",
@@ -38,6 +44,9 @@ _HOME = {
 }
 
 __all__ = [
+    "NNPU",
+    "PULSE",
+    "UPU",
     "CoLOR",
     "ConOp",
     "DomainDiscriminator",

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from openset.methods.nnpu import NNPU
     from openset.methods.pu import UPU
     from openset.methods.pulse import PULSE
+    from openset.methods.sar_em import SAREM
     from openset.methods.source_only import SourceOnly
     from openset.persistence import load
     from openset.shift.synthetic import make_background_shift
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 _HOME = {
     "NNPU": "openset.methods.nnpu",
     "PULSE": "openset.methods.pulse",
+    "SAREM": "openset.methods.sar_em",
     "UPU": "openset.methods.pu",
     "CoLOR": "openset.methods.color",
     "ConOp": "openset.methods.color",
@@ -46,6 +48,7 @@ _HOME = {
 __all__ = [
     "NNPU",
     "PULSE",
+    "SAREM",
     "UPU",
     "CoLOR",
     "ConOp",

@@ -159,3 +159,15 @@ register(
         auroc_floor=0.95,
     )
 )
+register(
+    Method(
+        "sar_em",
+        "openset.methods.sar_em:SAREM",
+        "SAR-EM: propensity and classifier by EM",
+        "Bekker, Robberechts and Davis 2019, ECML PKDD",
+        needs="target rows",
+        assumes="source rows are selected at random given their features; f and e can be told apart",
+        check_params={"max_steps": 20},
+        auroc_floor=0.95,
+    )
+)

@@ -82,7 +82,7 @@ def test_upu_is_nnpu_where_the_risk_stays_non_negative(small):
     assert min(record["loss"] for record in allowed.history_) > 0
     np.testing.assert_array_equal(unbiased.novelty_score(small.X_test), allowed.novelty_score(small.X_test))
     # and where it falls below zero they part, unless it may
-    over_fitted = {**QUICK, "prior": 0.95, "max_steps": 400}
+    over_fitted = {**QUICK, "prior": 0.95, "max_steps": 200}
     upu, nnpu, lenient = (
         m.fit(small.X, small.y, small.X_target)
         for m in (UPU(**over_fitted), NNPU(**over_fitted), NNPU(**over_fitted, beta=9.0))
@@ -119,7 +119,7 @@ def test_nnpu_beats_upu_where_upu_over_fits():
     )  # fmt: skip
     reached = {}
     for cls in (UPU, NNPU):
-        model = cls(prior=0.7, l2=0.0, max_steps=1500, tol=0.0, fpr=0.05, random_state=0)
+        model = cls(prior=0.7, l2=0.0, max_steps=500, tol=0.0, fpr=0.05, random_state=0)
         model.fit(data.X, data.y, data.X_target)
         reached[cls] = auroc(data.is_novel_test, model.novelty_score(data.X_test))
     assert reached[NNPU] > reached[UPU]

@@ -202,8 +202,8 @@ class _Run:
         epoch = paper_epoch(n_source, n_target, settings.batch_size)
         self.max_steps = settings.max_steps or PAPER_EPOCHS * epoch
         self.evaluate_every = min(settings.evaluate_every or epoch, self.max_steps)
-        adaptive = isinstance(objective, AdaptiveObjective)
-        self.warm_up = math.ceil(objective.warm_up * self.max_steps) if adaptive else 0
+        warm_up = objective.warm_up if isinstance(objective, AdaptiveObjective) else 0.0
+        self.warm_up = math.ceil(warm_up * self.max_steps)
 
         seeds = [[child_seed(plan.seed, i) for i in range(4)] for plan in plans]
         hidden = settings.hidden if backbone is None else _output_width(backbone, source)

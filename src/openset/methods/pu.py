@@ -37,7 +37,7 @@ class UPU(NetworkClassifier):
 
     and scores a row by −g. It assumes that known rows are alike in source and target, and it is only as good as
     π: under background shift estimates of π collapse, and with them the method. A flexible network makes the risk
-    negative by over-fitting: use :class:`~openset.methods.nnpu.NNPU` then. Use it for comparison, or with a known π.
+    negative by over-fitting: use :class:`~openset.methods.nnpu.NNPU` then. Use it with a known π.
 
     Parameters
     ----------

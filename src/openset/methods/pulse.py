@@ -33,7 +33,7 @@ SMALLEST_RATIO = 0.01
 
 
 class PULSE(DomainDiscriminator):
-    """Positive-unlabelled learning under label shift: estimate the novel share, keep as many rows, train on those.
+    """PU learning under label shift: estimate the novel share, keep as many target rows, train on those.
 
     At every evaluation point after the warm-up, with q(x) = P(source | x) of the domain discriminator:
 
@@ -54,8 +54,8 @@ class PULSE(DomainDiscriminator):
 
     The other parameters are those of :class:`~openset.methods.neural.NetworkClassifier`. Differences from the
     authors' code: resampling takes every row of a class equally often instead of drawing; classes are not
-    calibrated by vector scaling; the last discriminator of the warm-up goes on; ``predict`` uses ``threshold_``, not
-    q < ½.
+    calibrated by vector scaling; the last discriminator of the warm-up goes on, not the most accurate; ``predict``
+    uses ``threshold_``, not q < ½.
 
     Attributes
     ----------

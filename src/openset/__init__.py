@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from openset.methods.discriminator import DomainDiscriminator
     from openset.methods.knn import KNN
     from openset.methods.mahalanobis import Mahalanobis
+    from openset.methods.nnpu import NNPU
+    from openset.methods.pu import UPU
+    from openset.methods.pulse import PULSE
+    from openset.methods.sar_em import SAREM
     from openset.methods.softmax_scores import MLS, MSP, Energy, Entropy
     from openset.methods.source_only import SourceOnly
     from openset.persistence import load
@@ -29,14 +33,18 @@ if TYPE_CHECKING:
     from openset.stats.metrics import evaluate
 
 _HOME = {
+    "KNN": "openset.methods.knn",
+    "MLS": "openset.methods.softmax_scores",
+    "MSP": "openset.methods.softmax_scores",
+    "NNPU": "openset.methods.nnpu",
+    "PULSE": "openset.methods.pulse",
+    "SAREM": "openset.methods.sar_em",
+    "UPU": "openset.methods.pu",
     "CoLOR": "openset.methods.color",
     "ConOp": "openset.methods.color",
     "DomainDiscriminator": "openset.methods.discriminator",
     "Energy": "openset.methods.softmax_scores",
     "Entropy": "openset.methods.softmax_scores",
-    "KNN": "openset.methods.knn",
-    "MLS": "openset.methods.softmax_scores",
-    "MSP": "openset.methods.softmax_scores",
     "Mahalanobis": "openset.methods.mahalanobis",
     "ModelFormatError": "openset.errors",
     "OpenSetClassifier": "openset.base",
@@ -50,6 +58,10 @@ __all__ = [
     "KNN",
     "MLS",
     "MSP",
+    "NNPU",
+    "PULSE",
+    "SAREM",
+    "UPU",
     "CoLOR",
     "ConOp",
     "DomainDiscriminator",

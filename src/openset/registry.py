@@ -193,3 +193,52 @@ register(
         auroc_floor=0.95,
     )
 )
+
+register(
+    Method(
+        "upu",
+        "openset.methods.pu:UPU",
+        "uPU: unbiased PU learning",
+        "du Plessis, Niu and Sugiyama 2015, ICML",
+        needs="target rows",
+        assumes="no background shift; the share of known rows in target is known or can be estimated",
+        check_params=_FEW_STEPS,
+        auroc_floor=0.95,
+    )
+)
+register(
+    Method(
+        "nnpu",
+        "openset.methods.nnpu:NNPU",
+        "nnPU: non-negative PU learning",
+        "Kiryo, Niu, du Plessis and Sugiyama 2017, NeurIPS",
+        needs="target rows",
+        assumes="no background shift; the share of known rows in target is known or can be estimated",
+        check_params=_FEW_STEPS,
+        auroc_floor=0.95,
+    )
+)
+register(
+    Method(
+        "pulse",
+        "openset.methods.pulse:PULSE",
+        "PULSE: open-set label shift",
+        "Garg, Balakrishnan and Lipton 2022, NeurIPS",
+        needs="target rows",
+        assumes="label shift: only the shares of classes changed",
+        check_params=_FEW_STEPS,
+        auroc_floor=0.95,
+    )
+)
+register(
+    Method(
+        "sar_em",
+        "openset.methods.sar_em:SAREM",
+        "SAR-EM: propensity and classifier by EM",
+        "Bekker, Robberechts and Davis 2019, ECML PKDD",
+        needs="target rows",
+        assumes="source rows are selected at random given their features; f and e can be told apart",
+        check_params={"max_steps": 20},
+        auroc_floor=0.95,
+    )
+)

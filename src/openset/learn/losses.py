@@ -35,6 +35,38 @@ def hard_rate(logits: Tensor) -> Tensor:
     return (logits.detach() > 0).double().mean(dim=1)
 
 
+def pu_risks(known: Tensor, mixed: Tensor, prior: Tensor, loss: str = "sigmoid") -> tuple[Tensor, Tensor]:
+    """π·R_p⁺ and r = R_u⁻ − π·R_p⁻ from logits g (positive = known) of known and of mixed rows.
+
+    (members, rows) each, and π (members,); the loss is ℓ(z) = σ(−z), or softplus(−z) if ``"logistic"``.
+    """
+    ell = torch.sigmoid if loss == "sigmoid" else F.softplus  # ℓ(z) is this function of −z
+    as_known, as_novel = ell(-known).mean(dim=1), ell(known).mean(dim=1)
+    return prior * as_known, ell(mixed).mean(dim=1) - prior * as_novel
+
+
+def non_negative_risk(known_risk: Tensor, rest: Tensor, beta: float, gamma: float) -> tuple[Tensor, Tensor]:
+    """nnPU: what to step on and what to report, from π·R_p⁺ and r, for each member by itself.
+
+    Where r < −β the step is on −γ·r alone, as published: it climbs back out of the over-fitted part.
+    """
+    over_fitted = rest < -beta
+    step = torch.where(over_fitted, -gamma * rest, known_risk + rest)
+    return step, torch.where(over_fitted, known_risk - beta, known_risk + rest)
+
+
+def cvir_loss(source: Tensor, target: Tensor, kept: Tensor, novel: Tensor) -> Tensor:
+    """PULSE's discriminator loss: cross entropy over source rows and the target rows kept as novel.
+
+    Logits (members, rows) with positive = target; source rows weigh 1 − α and kept ones α, with α (members,). A
+    member that keeps nothing gets 0: there is no novel row to learn from.
+    """
+    weight_source, weight_target = (1 - novel)[:, None].expand_as(source), novel[:, None] * kept
+    total = (weight_source * F.softplus(source)).sum(dim=1) + (weight_target * F.softplus(-target)).sum(dim=1)
+    weight = weight_source.sum(dim=1) + weight_target.sum(dim=1)
+    return torch.where(novel > 0, total / weight.clamp(min=1e-12), torch.zeros_like(total))
+
+
 class ConstrainedLoss(torch.autograd.Function):
     """CoLOR's objective and soft recalls in one pass, with the gradient written out.
 

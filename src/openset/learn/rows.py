@@ -66,6 +66,8 @@ class Batch:
     """(members, source rows + target rows, ...)"""
     y: Tensor
     """(members, source rows): class indices"""
+    target_rows: Tensor
+    """(members, target rows): which rows of the target array they are; of width 0 without a target"""
 
     def source(self, values: Tensor) -> Tensor:
         """The part of per-row values that belongs to source rows."""
@@ -95,6 +97,7 @@ class Batches:
         members, width = len(source_streams), size if target is None else 2 * size
         self._x = np.empty((members, width, *source.array.shape[1:]), np.float32)
         self._labels = np.empty((members, size), np.int64)
+        self._target_rows = np.empty((members, 0 if target is None else size), np.int64)
 
     def next(self) -> Batch:
         """The next batch; it reuses one buffer, so use it before asking again."""
@@ -104,9 +107,11 @@ class Batches:
             self._labels[member] = self._y[rows]
         if self._target is not None:
             for member, stream in enumerate(self._target_streams):
-                self._target.gather(stream.take(self._size), self._x[member, self._size :])
-        x, y = torch.from_numpy(self._x), torch.from_numpy(self._labels)
-        return Batch(x.to(self._device), y.to(self._device))
+                rows = stream.take(self._size)
+                self._target.gather(rows, self._x[member, self._size :])
+                self._target_rows[member] = rows
+        parts = (self._x, self._labels, self._target_rows)
+        return Batch(*(torch.from_numpy(part).to(self._device) for part in parts))
 
 
 def head_outputs(

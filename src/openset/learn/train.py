@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -38,6 +38,9 @@ class HeldOut:
     y: NDArray[np.intp]
     target: Mapping[str, NDArray[np.float32]]
     multipliers: NDArray[np.float64]
+    member: int
+    step: int
+    max_steps: int
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,9 @@ class Judgement:
     head: int = 0
     heads: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     """Columns of the head table, one entry a head."""
+
+
+ScoreTarget = Callable[[], Mapping[str, NDArray[np.float32]]]
 
 
 class Objective(Protocol):
@@ -70,6 +76,24 @@ class Objective(Protocol):
 
     def judge(self, held_out: HeldOut) -> Judgement:
         """A judgement of held-out outputs, in numpy."""
+        ...
+
+
+@runtime_checkable
+class AdaptiveObjective(Objective, Protocol):
+    """An objective whose loss depends on what the network says so far: priors, kept rows, pseudo-labels."""
+
+    @property
+    def warm_up(self) -> float:
+        """The share of all steps after which there is an evaluation point beside the regular ones; 0 for none."""
+        ...
+
+    def adapt(self, held_out: HeldOut, target_rows: Rows, score_target: ScoreTarget) -> bool:
+        """Called for every member at every evaluation point, before it is judged.
+
+        ``target_rows`` are those that the member trains on; ``score_target()`` gives their head outputs. True
+        says that the loss means something else from now on, so that earlier losses do not count as settled.
+        """
         ...
 
 
@@ -178,6 +202,8 @@ class _Run:
         epoch = paper_epoch(n_source, n_target, settings.batch_size)
         self.max_steps = settings.max_steps or PAPER_EPOCHS * epoch
         self.evaluate_every = min(settings.evaluate_every or epoch, self.max_steps)
+        warm_up = objective.warm_up if isinstance(objective, AdaptiveObjective) else 0.0
+        self.warm_up = math.ceil(warm_up * self.max_steps)
 
         seeds = [[child_seed(plan.seed, i) for i in range(4)] for plan in plans]
         hidden = settings.hidden if backbone is None else _output_width(backbone, source)
@@ -234,14 +260,17 @@ class _Run:
         while step < self.max_steps and not all(stopped):
             step += 1
             interval.add(self.step())
-            if step % self.evaluate_every and step != self.max_steps:
+            if step % self.evaluate_every and step not in (self.warm_up, self.max_steps):
                 continue
             loss, defects = interval.take()
             multipliers = self._multiplier_values()
             for member in range(members):
                 if stopped[member]:
                     continue
-                judgement = self._judge(member, multipliers[member])
+                held_out = self._held_out(member, step, multipliers[member])
+                if self._adapt(held_out):
+                    watches[member] = Convergence(self.settings.tol)
+                judgement = self.objective.judge(held_out)
                 first = choices[member].step == 0
                 if first or judgement.key > choices[member].key or judgement.key == KEEP_LATEST:
                     choices[member] = Choice(step, judgement.head, judgement.key)
@@ -269,12 +298,19 @@ class _Run:
         self.network.workspace.reset()
         return self.stepper.step(lambda: self.objective.terms(self.network, batch, self.masks))
 
-    def _judge(self, member: int, multipliers: NDArray[np.float64]) -> Judgement:
+    def _adapt(self, held_out: HeldOut) -> bool:
+        if not isinstance(self.objective, AdaptiveObjective) or self.target is None:
+            return False
+        target, rows = self.target, self.plans[held_out.member].target_train
+        alone = self.network.member(held_out.member)
+        return self.objective.adapt(held_out, rows, lambda: _first(head_outputs(alone, target, rows)))
+
+    def _held_out(self, member: int, step: int, multipliers: NDArray[np.float64]) -> HeldOut:
         plan = self.plans[member]
         alone = self.network.member(member)
         source = _first(head_outputs(alone, self.source, plan.source_held))
         target = _first(head_outputs(alone, self.target, plan.target_held)) if self.target is not None else {}
-        return self.objective.judge(HeldOut(source, self.y[plan.source_held], target, multipliers))
+        return HeldOut(source, self.y[plan.source_held], target, multipliers, member, step, self.max_steps)
 
     def _multiplier_values(self) -> NDArray[np.float64]:
         if self.multipliers is None:

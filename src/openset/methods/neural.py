@@ -209,6 +209,8 @@ class NetworkClassifier(OpenSetClassifier):
                 on_progress=show,
             )
         self._keep(trained)
+        if target is not None:
+            self._keep_learned(objective)
         self.pool_references_: list[NDArray[np.floating]] = []
         if self.n_target_ and self.members > 1:
             self.pool_references_ = [
@@ -234,6 +236,9 @@ class NetworkClassifier(OpenSetClassifier):
             trained.stop_reason,
             trained.n_steps,
         )
+
+    def _keep_learned(self, objective: Any) -> None:
+        """Store what an objective found out beside the weights, such as class priors."""
 
     def _held_out_target_scores(self, problem: Problem) -> NDArray[np.float64]:
         from openset.learn.rows import ScaledRows

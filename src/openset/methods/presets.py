@@ -59,6 +59,19 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
         "sun397_vitl14": {**_SUN_VIT, "learning_rate": 1e-1, "l2": 3e-5},
     },
 }
+_PU: dict[str, dict[str, Any]] = {
+    "amazon_reviews": {**_AMAZON, "learning_rate": 1e-3},
+    "cifar100": {**_CIFAR, "learning_rate": 1e-3, "l2": 3e-7},
+    "sun397_resnet50": {**_SUN_RESNET, "learning_rate": 1e-3, "l2": 3e-7},
+    "sun397_vitl14": {**_SUN_VIT, "learning_rate": 1e-1, "l2": 3e-7},
+}
+PRESETS["upu"] = PRESETS["nnpu"] = _PU
+PRESETS["pulse"] = {
+    "amazon_reviews": {**_AMAZON, "learning_rate": 1e-3},
+    "cifar100": {**_CIFAR, "learning_rate": 1e-3, "l2": 3e-5},
+    "sun397_resnet50": {**_SUN_RESNET, "learning_rate": 1e-3, "l2": 3e-5},
+    "sun397_vitl14": {**_SUN_VIT, "learning_rate": 1e-3, "l2": 3e-5},
+}
 PRESETS["conop"] = PRESETS["color"]
 """The same settings without the shared body."""
 PRESETS["source_only"] = PRESETS["dd"]

@@ -1,0 +1,216 @@
+"""uPU: learning from positive (source) and unlabelled (target) rows with the unbiased risk, and PU objectives."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from openset.base import Problem
+from openset.methods.discriminator import DiscriminatorObjective, bodies_for, joint_outputs
+from openset.methods.neural import HeadOutputs, NetworkClassifier
+from openset.methods.presets import PRESETS
+from openset.params import check_choice, check_flag, check_number
+from openset.stats.mixture import FROM_LOGITS
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from openset.learn.network import DropoutMasks, Network
+    from openset.learn.primal_dual import Terms
+    from openset.learn.rows import Batch, Rows
+    from openset.learn.train import HeldOut, Judgement, ScoreTarget
+
+SMALLEST_PRIOR = 0.01
+"""An estimated prior keeps this distance to 0 and to 1, where nothing could be learned."""
+
+
+class UPU(NetworkClassifier):
+    """Unbiased PU learning: the risk of "known against novel", written with source and target rows only.
+
+    One logit g, positive for known. With π the share of known rows in target, ℓ(z) = σ(−z), R_p⁺ = mean_S ℓ(g),
+    R_p⁻ = mean_S ℓ(−g) and R_u⁻ = mean_T ℓ(−g), it minimises
+
+        π·R_p⁺ + R_u⁻ − π·R_p⁻        (plus the cross entropy of known classes)
+
+    and scores a row by −g. It assumes that known rows are alike in source and target, and it is only as good as
+    π: under background shift estimates of π collapse, and with them the method. A flexible network makes the risk
+    negative by over-fitting: use :class:`~openset.methods.nnpu.NNPU` then. Use it with a known π.
+
+    Parameters
+    ----------
+    prior : π, the share of *known* rows in target; None to estimate it
+    prior_estimator : "bbe", "en" or "dedpul" (see :mod:`openset.stats.mixture`), on held-out rows
+    warmup : share of ``max_steps`` that trains a domain discriminator, from which π is estimated;
+        without effect if ``prior`` is given.
+    loss : ℓ, "sigmoid" or "logistic", softplus(−z)
+    joint : learn the known classes on the same body (True) or on a source-only body of their own (False)
+
+    The other parameters are those of :class:`~openset.methods.neural.NetworkClassifier`. The last network is
+    kept, as the authors do.
+
+    Attributes
+    ----------
+    prior_ : π of every member, as trained with; only if fitted with a target
+
+    References
+    ----------
+    du Plessis, Niu and Sugiyama (2015), Convex formulation for learning from positive and unlabeled data.
+
+    Examples
+    --------
+    >>> from openset import UPU, make_background_shift
+    >>> data = make_background_shift(n_features=20, shift=False, random_state=0)
+    >>> model = UPU(prior=0.9, max_steps=300, random_state=0).fit(data.X, data.y, data.X_target)
+    >>> from openset.stats.metrics import auroc
+    >>> bool(auroc(data.is_novel_test, model.novelty_score(data.X_test)) > 0.9)
+    True
+    """
+
+    _presets: ClassVar[dict[str, dict[str, Any]]] = PRESETS["upu"]
+
+    def __init__(
+        self,
+        *,
+        prior: float | None = None,
+        prior_estimator: str = "bbe",
+        warmup: float = 0.25,
+        loss: str = "sigmoid",
+        joint: bool = True,
+        fpr: float = 0.01,
+        members: int = 1,
+        hidden: int = 128,
+        dropout: float = 0.0,
+        optimizer: str = "adam",
+        learning_rate: float = 1e-3,
+        momentum: float = 0.9,
+        l2: float = 1e-4,
+        clip: float | None = 5.0,
+        batch_size: int = 200,
+        max_steps: int | None = 3000,
+        evaluate_every: int | None = 250,
+        tol: float = 1e-3,
+        validation_fraction: float = 0.2,
+        standardize: str | None = "auto",
+        backbone: Any = None,
+        novel_label: Any = None,
+        device: str = "cpu",
+        verbose: bool = False,
+        random_state: Any = None,
+    ) -> None:
+        super().__init__(
+            fpr=fpr,
+            members=members,
+            hidden=hidden,
+            dropout=dropout,
+            optimizer=optimizer,
+            learning_rate=learning_rate,
+            momentum=momentum,
+            l2=l2,
+            clip=clip,
+            batch_size=batch_size,
+            max_steps=max_steps,
+            evaluate_every=evaluate_every,
+            tol=tol,
+            validation_fraction=validation_fraction,
+            standardize=standardize,
+            backbone=backbone,
+            novel_label=novel_label,
+            device=device,
+            verbose=verbose,
+            random_state=random_state,
+        )
+        self.prior = prior
+        self.prior_estimator = prior_estimator
+        self.warmup = warmup
+        self.loss = loss
+        self.joint = joint
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_number("prior", self.prior, high=1, open_low=True, open_high=True, optional=True)
+        check_choice("prior_estimator", self.prior_estimator, FROM_LOGITS)
+        check_number("warmup", self.warmup, high=1, open_low=True, open_high=True)
+        check_choice("loss", self.loss, ("sigmoid", "logistic"))
+        check_flag("joint", self.joint)
+
+    def _objective(self, problem: Problem) -> PUObjective:
+        return PUObjective(
+            bodies_for(problem.n_classes, 1, self.joint),
+            members=self.members,
+            prior=self.prior,
+            estimator=self.prior_estimator,
+            warm_up=self.warmup,
+            loss=self.loss,
+            non_negative=self._non_negative(),
+        )
+
+    def _non_negative(self) -> tuple[float, float] | None:
+        """β and γ of nnPU, None for the unbiased risk."""
+        return None
+
+    def _keep_learned(self, objective: PUObjective) -> None:
+        self.prior_ = objective.priors.copy()
+
+    def _member_scores(self, outputs: HeadOutputs) -> NDArray[np.floating]:
+        return outputs["novelty"][:, :, 0]
+
+
+class PUObjective(DiscriminatorObjective):
+    """A domain discriminator until every member has its prior, then the PU risk; always with the class loss."""
+
+    def __init__(
+        self,
+        bodies: Mapping[str, Mapping[str, int]],
+        *,
+        members: int,
+        prior: float | None,
+        estimator: str,
+        warm_up: float,
+        loss: str,
+        non_negative: tuple[float, float] | None,
+    ) -> None:
+        super().__init__(bodies)
+        self.priors = np.full(members, np.nan if prior is None else prior)
+        self.warm_up = warm_up if prior is None else 0.0
+        self._estimate, self._loss, self._non_negative = FROM_LOGITS[estimator], loss, non_negative
+
+    def terms(self, network: Network, batch: Batch, masks: DropoutMasks) -> Terms:
+        """The novelty logit is −g, so that warm-up and PU learning share it."""
+        from openset.learn.losses import class_loss
+        from openset.learn.primal_dual import Terms
+
+        if np.isnan(self.priors).any():
+            return super().terms(network, batch, masks)
+        classes, novelty = joint_outputs(network, batch, masks)
+        g = -novelty[:, :, 0]
+        return Terms(class_loss(batch.source(classes), batch.y) + self._risk(batch.source(g), batch.target(g)))
+
+    def _risk(self, known: Tensor, mixed: Tensor) -> Tensor:
+        from openset.learn.losses import non_negative_risk, pu_risks
+
+        prior = known.new_tensor(self.priors)
+        known_risk, rest = pu_risks(known, mixed, prior, self._loss)
+        if self._non_negative is None:
+            return known_risk + rest
+        step, reported = non_negative_risk(known_risk, rest, *self._non_negative)
+        return step + (reported - step).detach()  # the gradient of the one, the value of the other
+
+    def adapt(self, held_out: HeldOut, target_rows: Rows, score_target: ScoreTarget) -> bool:
+        """Estimate a member's prior on its held-out rows, once, when the warm-up is over."""
+        if not np.isnan(self.priors[held_out.member]):
+            return False
+        if held_out.step >= self.warm_up * held_out.max_steps:
+            known = (-part["novelty"][:, 0].astype(np.float64) for part in (held_out.source, held_out.target))
+            prior = 1 - self._estimate(*known).value
+            self.priors[held_out.member] = np.clip(prior, SMALLEST_PRIOR, 1 - SMALLEST_PRIOR)
+        return True
+
+    def judge(self, held_out: HeldOut) -> Judgement:
+        """The latest network is kept; the held-out domain loss and the prior go into the history."""
+        from openset.learn.train import KEEP_LATEST, Judgement
+
+        metrics = {**super().judge(held_out).metrics, "prior": float(self.priors[held_out.member])}
+        return Judgement(key=KEEP_LATEST, metrics=metrics)

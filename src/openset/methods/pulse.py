@@ -1,0 +1,262 @@
+"""PULSE: label shift with one new class, by best-bin estimates and a discriminator trained on kept rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import log_softmax
+
+from openset.base import Problem
+from openset.methods.discriminator import (
+    DiscriminatorObjective,
+    DomainDiscriminator,
+    bodies_for,
+    joint_outputs,
+)
+from openset.methods.neural import HeadOutputs
+from openset.methods.presets import PRESETS
+from openset.params import check_number
+from openset.stats.mixture import best_bin_fraction
+from openset.stats.proportions import NOT_IDENTIFIED, ProportionEstimate
+
+if TYPE_CHECKING:
+    from openset.learn.network import DropoutMasks, Network
+    from openset.learn.primal_dual import Terms
+    from openset.learn.rows import Batch, Rows, ScaledRows
+    from openset.learn.train import HeldOut, Judgement, ScoreTarget
+
+SMALLEST_RATIO = 0.01
+"""Class weights p_T(j)/p_S(j) are kept within this factor of 1 on either side."""
+
+
+class PULSE(DomainDiscriminator):
+    """PU learning under label shift: estimate the novel share, keep as many target rows, train on those.
+
+    At every evaluation point after the warm-up, with q(x) = P(source | x) of the domain discriminator:
+
+    1. the share of every known class in target by BBE on that class's probability, and from these the
+       proportions r of known classes;
+    2. held-out source is resampled to r, and the novel share is α = 1 − BBE(q on those, q on held-out target);
+    3. the α·n training rows of target with the smallest q are kept as novel, and the discriminator trains on
+       source (weight 1 − α) against the kept rows only (weight α): CVIR.
+
+    The score is the logit of 1 − q. Classes are predicted with their probabilities weighted by r over their
+    source shares. It assumes label shift: p(x | y) is the same in source and target. Under background shift BBE
+    reads shifted subtypes as novel (see :mod:`openset.stats.mixture`); use it when only class shares changed.
+
+    Parameters
+    ----------
+    warmup : share of ``max_steps`` that trains a plain domain discriminator first
+    joint : learn the known classes on the same body (True) or on a source-only body of their own (False)
+
+    The other parameters are those of :class:`~openset.methods.neural.NetworkClassifier`. Differences from the
+    authors' code: resampling takes every row of a class equally often instead of drawing; classes are not
+    calibrated by vector scaling; the last discriminator of the warm-up goes on, not the best one; ``predict`` uses
+    ``threshold_``, not q < ½.
+
+    Attributes
+    ----------
+    class_shares_ : (members, k) estimated proportions r of the known classes in target
+    novel_fraction_ : PULSE's own estimate α; its interval is BBE's, the widest over members
+
+    References
+    ----------
+    Garg, Balakrishnan and Lipton (2022), Domain adaptation under open set label shift.
+
+    Examples
+    --------
+    >>> from openset import PULSE, make_background_shift
+    >>> data = make_background_shift(n_features=20, shift=False, novel_fraction=0.2, random_state=0)
+    >>> model = PULSE(max_steps=400, random_state=0).fit(data.X, data.y, data.X_target)
+    >>> bool(abs(model.novel_fraction_.value - 0.2) < 0.08)
+    True
+    """
+
+    _presets: ClassVar[dict[str, dict[str, Any]]] = PRESETS["pulse"]
+
+    def __init__(
+        self,
+        *,
+        warmup: float = 0.125,
+        joint: bool = True,
+        fpr: float = 0.01,
+        members: int = 1,
+        hidden: int = 128,
+        dropout: float = 0.0,
+        optimizer: str = "adam",
+        learning_rate: float = 1e-3,
+        momentum: float = 0.9,
+        l2: float = 1e-4,
+        clip: float | None = 5.0,
+        batch_size: int = 200,
+        max_steps: int | None = 3000,
+        evaluate_every: int | None = 250,
+        tol: float = 1e-3,
+        validation_fraction: float = 0.2,
+        standardize: str | None = "auto",
+        backbone: Any = None,
+        novel_label: Any = None,
+        device: str = "cpu",
+        verbose: bool = False,
+        random_state: Any = None,
+    ) -> None:
+        super().__init__(
+            joint=joint,
+            fpr=fpr,
+            members=members,
+            hidden=hidden,
+            dropout=dropout,
+            optimizer=optimizer,
+            learning_rate=learning_rate,
+            momentum=momentum,
+            l2=l2,
+            clip=clip,
+            batch_size=batch_size,
+            max_steps=max_steps,
+            evaluate_every=evaluate_every,
+            tol=tol,
+            validation_fraction=validation_fraction,
+            standardize=standardize,
+            backbone=backbone,
+            novel_label=novel_label,
+            device=device,
+            verbose=verbose,
+            random_state=random_state,
+        )
+        self.warmup = warmup
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_number("warmup", self.warmup, high=1, open_low=True, open_high=True)
+
+    def _objective(self, problem: Problem) -> PulseObjective:
+        assert problem.X_target is not None
+        return PulseObjective(
+            bodies_for(problem.n_classes, 1, self.joint),
+            members=self.members,
+            n_target=len(problem.X_target),
+            warm_up=self.warmup,
+        )
+
+    def _fit(self, problem: Problem) -> None:
+        self.class_shares_ = np.full((self.members, problem.n_classes), 1 / problem.n_classes)
+        self._class_shift = np.zeros((self.members, problem.n_classes), np.float32)
+        super()._fit(problem)
+        if problem.X_target is not None:
+            given = np.bincount(problem.y, minlength=problem.n_classes) / len(problem.y)
+            ratio = np.clip(self.class_shares_ / given, SMALLEST_RATIO, 1 / SMALLEST_RATIO)
+            self._class_shift = np.log(ratio).astype(np.float32)
+
+    def _keep_learned(self, objective: PulseObjective) -> None:
+        self.class_shares_ = np.stack(objective.class_shares)
+        self._own_fraction = mean_estimate(objective.novel)
+
+    def _decide(self, problem: Problem) -> None:
+        super()._decide(problem)
+        self.novel_fraction_ = self._own_fraction
+
+    def _head_outputs(self, rows: ScaledRows, chosen: NDArray[np.intp] | None = None) -> HeadOutputs:
+        outputs = super()._head_outputs(rows, chosen)
+        outputs["classes"] = outputs["classes"] + self._class_shift[:, None, :]
+        return outputs
+
+
+def class_shares(
+    source: NDArray[np.floating], y: NDArray[np.intp], target: NDArray[np.floating]
+) -> NDArray[np.float64]:
+    """Proportions r of known classes in target by K-way BBE, from class logits of held-out rows.
+
+    A class with fewer than two held-out rows keeps its source share.
+    """
+    n_classes = source.shape[1]
+    given = np.bincount(y, minlength=n_classes) / len(y)
+    if n_classes == 1:
+        return given
+    known, mixed = (log_softmax(logits.astype(np.float64), axis=1) for logits in (source, target))
+    shares = np.array(
+        [
+            1 - best_bin_fraction(known[y == j, j], mixed[:, j]).value if (y == j).sum() > 1 else given[j]
+            for j in range(n_classes)
+        ]
+    )
+    return shares / shares.sum() if shares.sum() > 0 else given
+
+
+def resample(y: NDArray[np.intp], shares: NDArray[np.float64]) -> NDArray[np.intp]:
+    """Rows with int(r_j·n) of each class j, every row of a class equally often: drawing without its noise."""
+    taken = []
+    for j, share in enumerate(shares):
+        rows, wanted = np.flatnonzero(y == j), int(share * len(y))
+        taken.append(rows[np.arange(wanted) * len(rows) // max(wanted, 1)] if len(rows) else rows)
+    chosen = np.concatenate(taken)
+    return chosen if len(chosen) > 1 else np.arange(len(y))
+
+
+def kept_as_novel(novelty: NDArray[np.floating], novel: float) -> NDArray[np.bool_]:
+    """Marks the int(α·n) rows with the highest novelty; none if that is 0."""
+    kept = np.zeros(len(novelty), bool)
+    kept[np.argsort(-novelty, kind="stable")[: int(novel * len(novelty))]] = True
+    return kept
+
+
+def mean_estimate(estimates: list[ProportionEstimate]) -> ProportionEstimate:
+    """The mean over members, with the widest of their intervals."""
+    value = float(np.mean([e.value for e in estimates]))
+    low, high = min(e.low for e in estimates), max(e.high for e in estimates)
+    return ProportionEstimate(value, low, high, min(e.confidence for e in estimates), "PULSE")
+
+
+class PulseObjective(DiscriminatorObjective):
+    """A domain discriminator that, once warmed up, trains on the rows kept as novel."""
+
+    def __init__(
+        self, bodies: Mapping[str, Mapping[str, int]], *, members: int, n_target: int, warm_up: float
+    ) -> None:
+        super().__init__(bodies)
+        self.warm_up = warm_up
+        self.novel: list[ProportionEstimate] = [NOT_IDENTIFIED] * members
+        self.class_shares: list[NDArray[np.float64]] = [np.empty(0)] * members
+        self.kept = np.zeros((members, n_target), bool)
+        self._warm = np.zeros(members, bool)
+
+    def terms(self, network: Network, batch: Batch, masks: DropoutMasks) -> Terms:
+        """The discriminator's loss in the warm-up, CVIR after it."""
+        import torch
+
+        from openset.learn.losses import class_loss, cvir_loss
+        from openset.learn.primal_dual import Terms
+
+        if not self._warm.all():
+            return super().terms(network, batch, masks)
+        classes, novelty = joint_outputs(network, batch, masks)
+        logit = novelty[:, :, 0]
+        kept = torch.from_numpy(self.kept).to(logit.device).gather(1, batch.target_rows)
+        # a member that keeps no row learns nothing about novelty, rather than that all rows are known
+        novel = logit.new_tensor([e.value * k.any() for e, k in zip(self.novel, self.kept, strict=True)])
+        domain = cvir_loss(batch.source(logit), batch.target(logit), kept, novel)
+        return Terms(class_loss(batch.source(classes), batch.y) + domain)
+
+    def adapt(self, held_out: HeldOut, target_rows: Rows, score_target: ScoreTarget) -> bool:
+        """Estimate class shares and the novel share, and keep the rows that look most novel."""
+        if held_out.step < self.warm_up * held_out.max_steps:
+            return True
+        member, first = held_out.member, not self._warm[held_out.member]
+        shares = class_shares(held_out.source["classes"], held_out.y, held_out.target["classes"])
+        known = (-part["novelty"][:, 0].astype(np.float64) for part in (held_out.source, held_out.target))
+        source, target = known
+        novel = best_bin_fraction(source[resample(held_out.y, shares)], target)
+        self.class_shares[member], self.novel[member] = shares, novel
+        self.kept[member] = False
+        self.kept[member, target_rows] = kept_as_novel(score_target()["novelty"][:, 0], novel.value)
+        self._warm[member] = True
+        return first
+
+    def judge(self, held_out: HeldOut) -> Judgement:
+        """The latest network is kept; the estimated novel share goes into the history."""
+        from openset.learn.train import KEEP_LATEST, Judgement
+
+        novel = self.novel[held_out.member].value if self._warm[held_out.member] else float("nan")
+        return Judgement(KEEP_LATEST, {**super().judge(held_out).metrics, "novel_fraction": novel})

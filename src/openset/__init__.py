@@ -18,6 +18,9 @@ from openset._version import __version__
 if TYPE_CHECKING:
     from openset.base import OpenSetClassifier
     from openset.errors import ModelFormatError
+    from openset.methods.arpl import ARPL
+    from openset.methods.boda import BODA
+    from openset.methods.cac import CAC
     from openset.methods.color import CoLOR, ConOp
     from openset.methods.discriminator import DomainDiscriminator
     from openset.methods.source_only import SourceOnly
@@ -26,6 +29,9 @@ if TYPE_CHECKING:
     from openset.stats.metrics import evaluate
 
 _HOME = {
+    "ARPL": "openset.methods.arpl",
+    "BODA": "openset.methods.boda",
+    "CAC": "openset.methods.cac",
     "CoLOR": "openset.methods.color",
     "ConOp": "openset.methods.color",
     "DomainDiscriminator": "openset.methods.discriminator",
@@ -38,6 +44,9 @@ _HOME = {
 }
 
 __all__ = [
+    "ARPL",
+    "BODA",
+    "CAC",
     "CoLOR",
     "ConOp",
     "DomainDiscriminator",

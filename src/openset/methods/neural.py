@@ -127,6 +127,13 @@ class NetworkClassifier(OpenSetClassifier):
     def _member_scores(self, outputs: HeadOutputs) -> NDArray[np.floating]:
         """Each member's novelty score, (members, rows), from its head outputs."""
 
+    def _class_logits(self, outputs: HeadOutputs) -> NDArray[np.float64]:
+        """Each member's logits of the known classes, (members, rows, k), from its head outputs."""
+        return outputs["classes"].astype(np.float64)
+
+    def _after_training(self, problem: Problem, source: ScaledRows) -> None:
+        """Learn what scoring needs beside the network, once that is kept."""
+
     def _settings(self) -> Settings:
         from openset.learn.train import Settings
 
@@ -201,6 +208,7 @@ class NetworkClassifier(OpenSetClassifier):
                 on_progress=show,
             )
         self._keep(trained)
+        self._after_training(problem, source)
         self.pool_references_: list[NDArray[np.floating]] = []
         if target is not None and self.members > 1:
             self.pool_references_ = [
@@ -247,7 +255,7 @@ class NetworkClassifier(OpenSetClassifier):
         from openset.learn.rows import ScaledRows
 
         outputs = self._head_outputs(ScaledRows(rows, self.scaling_))
-        logits = outputs["classes"].astype(np.float64)
+        logits = self._class_logits(outputs)
         if len(logits) == 1:
             pooled = logits[0]
         else:

@@ -132,7 +132,7 @@ register(
         needs="target rows",
         assumes="known target rows can be aligned with source; the new class is not rare",
         check_params=_FEW_STEPS,
-        auroc_floor=0.9,
+        auroc_floor=0.95,
     )
 )
 register(
@@ -144,7 +144,7 @@ register(
         needs="nothing",
         assumes="new rows lie where no known class is far from its reciprocal point",
         check_params=_FEW_STEPS,
-        auroc_floor=0.9,
+        auroc_floor=0.95,
     )
 )
 register(
@@ -156,6 +156,6 @@ register(
         needs="nothing",
         assumes="known classes cluster tightly in logit space, new rows fall between",
         check_params=_FEW_STEPS,
-        auroc_floor=0.9,
+        auroc_floor=0.95,
     )
 )

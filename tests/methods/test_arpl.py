@@ -6,11 +6,7 @@ import torch
 
 from openset import ARPL
 from openset.learn.reciprocal import reciprocal_outputs
-from openset.learn.rows import ScaledRows, head_outputs
-from openset.learn.train import MemberPlan, train
-from openset.methods.arpl import ArplObjective, arpl_loss
-from openset.stats.folds import make_folds
-from openset.stats.scaling import fit_scaling, moments
+from openset.methods.arpl import arpl_loss
 
 QUICK = {"max_steps": 60, "evaluate_every": 20, "random_state": 0, "fpr": 0.1}
 Z = torch.tensor([[[2, -1, 0.5], [0, 1, 0], [0.3, 0.2, -0.4], [-1, 0, 3]]], dtype=torch.float64)
@@ -48,27 +44,6 @@ def test_points_and_radius_train_and_come_back_from_a_folder(small, tmp_path):
     again = load(tmp_path / "model")
     assert again.architecture_ == model.architecture_
     np.testing.assert_array_equal(again.novelty_score(small.X_test), model.novelty_score(small.X_test))
-
-
-def test_members_together_are_runs_of_one(small):
-    scaling = fit_scaling(moments(small.X), moments(small.X_target), "global")
-    source, target = ScaledRows(small.X, scaling), ScaledRows(small.X_target, scaling)
-    folds = make_folds(small.y, members=3, fraction=0.2, random=np.random.default_rng(5))
-    rows = np.arange(len(small.X_target))
-    plans = [
-        MemberPlan(np.random.SeedSequence(m), fold.train, fold.held, rows, rows) for m, fold in enumerate(folds)
-    ]
-    settings = ARPL(**QUICK, dropout=0.2)._settings()
-
-    def run(chosen):
-        from openset.learn.network import Network
-
-        trained = train(ArplObjective(3, 0.1), chosen, source, small.y, target, settings)
-        return head_outputs(Network.from_arrays(trained.architecture, trained.weights), target)["classes"]
-
-    together = run(plans)
-    for member, plan in enumerate(plans):
-        np.testing.assert_allclose(run([plan])[0], together[member], atol=1e-5)
 
 
 def test_target_rows_do_not_change_what_is_learned(small):

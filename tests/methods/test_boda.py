@@ -93,11 +93,11 @@ def test_it_beats_the_source_classifiers_doubt_where_the_new_class_is_large():
     reached = {BODA: [], SourceOnly: []}
     for seed in range(3):
         data = make_background_shift(
-            n_source=600, n_target=600, n_test=600, n_features=10, n_subtypes=1, subtype_distance=0,
+            n_source=500, n_target=500, n_test=500, n_features=10, n_subtypes=1, subtype_distance=0,
             novel_distance=8, novel_fraction=0.3, shift=False, random_state=seed,
         )  # fmt: skip
         for method, scores in reached.items():
-            model = method(max_steps=300, fpr=0.1, random_state=0).fit(data.X, data.y, data.X_target)
+            model = method(max_steps=250, fpr=0.1, random_state=0).fit(data.X, data.y, data.X_target)
             scores.append(evaluate(model, data.X_test, data.y_test))
     for metric in ("auroc", "oscr"):
         boda, msp = (np.array([getattr(m, metric) for m in scores]) for scores in reached.values())

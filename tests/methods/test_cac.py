@@ -73,8 +73,8 @@ def test_the_anchors_come_from_training_rows_of_each_member(small):
 
 def test_without_a_target_it_is_a_closed_set_classifier(small):
     model = CAC(**QUICK).fit(small.X, small.y)
-    assert not hasattr(model, "anchors_")
     refitted = CAC(**QUICK).fit(small.X, small.y, small.X_target).fit(small.X, small.y)
+    assert not hasattr(model, "anchors_") and not hasattr(refitted, "anchors_")
     np.testing.assert_array_equal(model.predict_proba(small.X_test), refitted.predict_proba(small.X_test))
 
 

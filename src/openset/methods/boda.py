@@ -36,7 +36,8 @@ class BODA(NetworkClassifier):
 
     It assumes that target rows of known classes can be aligned with source rows and novel ones cannot, and a
     new class that is not rare: t acts as a prior on its share. Use it where the new class makes up a third of
-    the target or so and the known classes moved; with a rare new class it is unstable.
+    the target or so and resembles a known class, so that the classifier's own doubt does not show it. Under
+    background shift it loses much (AUROC .86 and .79 on ``make_background_shift()``, 1.0 without shift).
 
     Parameters
     ----------

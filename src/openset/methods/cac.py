@@ -128,6 +128,7 @@ class CAC(NetworkClassifier):
 
     def _after_training(self, problem: Problem, source: ScaledRows) -> None:
         if problem.X_target is None:
+            self.__dict__.pop("anchors_", None)  # of an earlier fit
             return
         self.anchors_ = np.stack(
             [

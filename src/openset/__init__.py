@@ -18,6 +18,9 @@ from openset._version import __version__
 if TYPE_CHECKING:
     from openset.base import OpenSetClassifier
     from openset.errors import ModelFormatError
+    from openset.methods.arpl import ARPL
+    from openset.methods.boda import BODA
+    from openset.methods.cac import CAC
     from openset.methods.color import CoLOR, ConOp
     from openset.methods.discriminator import DomainDiscriminator
     from openset.methods.knn import KNN
@@ -33,6 +36,9 @@ if TYPE_CHECKING:
     from openset.stats.metrics import evaluate
 
 _HOME = {
+    "ARPL": "openset.methods.arpl",
+    "BODA": "openset.methods.boda",
+    "CAC": "openset.methods.cac",
     "KNN": "openset.methods.knn",
     "MLS": "openset.methods.softmax_scores",
     "MSP": "openset.methods.softmax_scores",
@@ -55,6 +61,9 @@ _HOME = {
 }
 
 __all__ = [
+    "ARPL",
+    "BODA",
+    "CAC",
     "KNN",
     "MLS",
     "MSP",

@@ -242,3 +242,40 @@ register(
         auroc_floor=0.95,
     )
 )
+
+register(
+    Method(
+        "boda",
+        "openset.methods.boda:BODA",
+        "BODA (OSBP): adversarial unknown class",
+        "Saito et al. 2018, ECCV",
+        needs="target rows",
+        assumes="known target rows can be aligned with source; the new class is not rare",
+        check_params=_FEW_STEPS,
+        auroc_floor=0.95,
+    )
+)
+register(
+    Method(
+        "arpl",
+        "openset.methods.arpl:ARPL",
+        "ARPL: reciprocal points, largest logit",
+        "Chen et al. 2021, TPAMI",
+        needs="nothing",
+        assumes="new rows lie where no known class is far from its reciprocal point",
+        check_params=_FEW_STEPS,
+        auroc_floor=0.95,
+    )
+)
+register(
+    Method(
+        "cac",
+        "openset.methods.cac:CAC",
+        "CAC: class anchor clustering",
+        "Miller et al. 2021, WACV",
+        needs="nothing",
+        assumes="known classes cluster tightly in logit space, new rows fall between",
+        check_params=_FEW_STEPS,
+        auroc_floor=0.95,
+    )
+)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 HeadWidths = Mapping[str, int]
 
@@ -18,3 +18,5 @@ class Architecture:
     hidden: int
     dropout: float
     members: int = 1
+    kinds: Mapping[str, str] = field(default_factory=dict)
+    """For a body whose heads are not linear, the name of their kind in ``openset.learn.network.HEAD_KINDS``."""

@@ -1,7 +1,8 @@
-"""One or more bodies with named linear heads, for all members of an ensemble at once.
+"""One or more bodies with named heads, for all members of an ensemble at once.
 
 Weights are shaped members × in × out, so that every member trains in the same batched products. A body is
-dropout → linear → ReLU → dropout on features, or one copy of the user's backbone for each member.
+dropout → linear → ReLU → dropout on features, or one copy of the user's backbone for each member. Heads are
+linear, or of another kind in ``HEAD_KINDS`` with parameters of its own, which train, save and restore alike.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from torch import Tensor, nn
 from openset.learn.architecture import Architecture, HeadWidths
 from openset.learn.kernels import BodyFunction, HeadsFunction, Workspace, repeatable_product
 from openset.learn.primal_dual import ParameterGroup
+from openset.learn.reciprocal import ReciprocalHeads
 
 
 class DropoutMasks:
@@ -43,15 +45,27 @@ class DropoutMasks:
         return mask if host is mask else mask.copy_(host)
 
 
-class FeatureBody(nn.Module):
+class Linear(nn.Module):
+    """A linear layer's weights for every member."""
+
+    def __init__(self, members: int, width_in: int, width_out: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(members, width_in, width_out))
+        self.bias = nn.Parameter(torch.empty(members, 1, width_out))
+
+    def initialise(self, member: int, generator: torch.Generator) -> None:
+        """U(±1/√in), torch's own rule for a linear layer."""
+        bound = self.weight.shape[1] ** -0.5
+        self.weight[member].uniform_(-bound, bound, generator=generator)
+        self.bias[member].uniform_(-bound, bound, generator=generator)
+
+
+class FeatureBody(Linear):
     """Dropout → linear → ReLU → dropout, for every member."""
 
     def __init__(self, architecture: Architecture, workspace: Workspace) -> None:
-        super().__init__()
-        a = architecture
-        self.dropout = a.dropout
-        self.weight = nn.Parameter(torch.empty(a.members, a.n_features, a.hidden))
-        self.bias = nn.Parameter(torch.empty(a.members, 1, a.hidden))
+        super().__init__(architecture.members, architecture.n_features, architecture.hidden)
+        self.dropout = architecture.dropout
         self._workspace, self._gradients = workspace, dict[int, Tensor]()
 
     def forward(self, x: Tensor, masks: DropoutMasks | None) -> Tensor:
@@ -83,16 +97,13 @@ class BackboneBody(nn.Module):
         return torch.stack([module(rows) for module, rows in zip(self.copies, x, strict=True)])
 
 
-class Heads(nn.Module):
+class Heads(Linear):
     """All linear heads of one body as a single product, split by name."""
 
     def __init__(self, widths: HeadWidths, hidden: int, members: int, workspace: Workspace) -> None:
-        super().__init__()
+        super().__init__(members, hidden, sum(widths.values()))
         self._workspace, self._gradients = workspace, dict[int, Tensor]()
         self.widths = dict(widths)
-        total = sum(self.widths.values())
-        self.weight = nn.Parameter(torch.empty(members, hidden, total))
-        self.bias = nn.Parameter(torch.empty(members, 1, total))
 
     def forward(self, z: Tensor) -> dict[str, Tensor]:
         """Logits of each head, (members, rows, width)."""
@@ -103,6 +114,11 @@ class Heads(nn.Module):
         else:
             logits = repeatable_product(z, self.weight, self.bias)
         return dict(zip(self.widths, logits.split(list(self.widths.values()), dim=-1), strict=True))
+
+
+HEAD_KINDS: dict[str, type[Heads | ReciprocalHeads]] = {"linear": Heads, "reciprocal": ReciprocalHeads}
+"""What heads can be. A kind maps (members, rows, hidden) to named outputs (members, rows, width); all its
+parameters have the members axis first, and ``initialise`` draws one member's."""
 
 
 class Network(nn.Module):
@@ -120,7 +136,10 @@ class Network(nn.Module):
             }
         )
         self.heads = nn.ModuleDict(
-            {name: Heads(widths, a.hidden, a.members, self.workspace) for name, widths in a.bodies.items()}
+            {
+                name: HEAD_KINDS[a.kinds.get(name, "linear")](widths, a.hidden, a.members, self.workspace)
+                for name, widths in a.bodies.items()
+            }
         )
 
     def forward(self, x: Tensor, body: str, masks: DropoutMasks | None = None) -> dict[str, Tensor]:
@@ -134,20 +153,18 @@ class Network(nn.Module):
         return z
 
     def initialise(self, seeds: Sequence[np.random.SeedSequence]) -> Network:
-        """Draw each member's weights from its own seed: U(±1/√in), torch's own rule for a linear layer."""
+        """Draw each member's weights from its own seed; backbones stay as they were given."""
         for member, seed in enumerate(seeds):
             generator = torch.Generator().manual_seed(int(seed.generate_state(1, np.uint64)[0] >> 1))
-            for layer in self._linear_layers():
-                bound = layer.weight.shape[1] ** -0.5
-                with torch.no_grad():
-                    layer.weight[member].uniform_(-bound, bound, generator=generator)
-                    layer.bias[member].uniform_(-bound, bound, generator=generator)
+            with torch.no_grad():
+                for layer in self._own_layers():
+                    layer.initialise(member, generator)
         return self
 
-    def _linear_layers(self) -> Iterator[FeatureBody | Heads]:
+    def _own_layers(self) -> Iterator[FeatureBody | Heads | ReciprocalHeads]:
         for name in self.architecture.bodies:
             for layer in (self.bodies[name], self.heads[name]):
-                if isinstance(layer, (FeatureBody, Heads)):
+                if isinstance(layer, (FeatureBody, Heads, ReciprocalHeads)):
                     yield layer
 
     def parameter_groups(self) -> list[ParameterGroup]:

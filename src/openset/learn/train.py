@@ -58,7 +58,10 @@ ScoreTarget = Callable[[], Mapping[str, NDArray[np.float32]]]
 
 
 class Objective(Protocol):
-    """What a method adds to the loop."""
+    """What a method adds to the loop.
+
+    An objective whose heads are not linear also has ``kinds``: for such a body the name of their kind.
+    """
 
     @property
     def bodies(self) -> Mapping[str, Mapping[str, int]]:
@@ -213,6 +216,7 @@ class _Run:
             hidden=hidden,
             dropout=settings.dropout,
             members=len(plans),
+            kinds=getattr(objective, "kinds", {}),
         )
         network = Network(self.architecture, backbone).initialise([s[0] for s in seeds])
         self.network = network.to(settings.device)

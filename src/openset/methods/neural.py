@@ -129,9 +129,12 @@ class NetworkClassifier(OpenSetClassifier):
     def _member_scores(self, outputs: HeadOutputs) -> NDArray[np.floating]:
         """Each member's novelty score, (members, rows), from its head outputs."""
 
-    def _closed_set_scores(self, outputs: HeadOutputs, pooled: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Novelty scores of a fit without a target, whose network has a class head alone."""
-        return doubt(pooled)
+    def _class_logits(self, outputs: HeadOutputs) -> NDArray[np.float64]:
+        """Each member's logits of the known classes, (members, rows, k), from its head outputs."""
+        return outputs["classes"].astype(np.float64)
+
+    def _after_training(self, problem: Problem, source: ScaledRows, objective: Any) -> None:
+        """Keep what scoring needs beside the network: class priors that were found, anchors, and the like."""
 
     def _settings(self) -> Settings:
         from openset.learn.train import Settings
@@ -209,10 +212,10 @@ class NetworkClassifier(OpenSetClassifier):
                 on_progress=show,
             )
         self._keep(trained)
-        if target is not None:
-            self._keep_learned(objective)
+        if not closed_set:
+            self._after_training(problem, source, objective)
         self.pool_references_: list[NDArray[np.floating]] = []
-        if self.n_target_ and self.members > 1:
+        if not closed_set and self.members > 1:
             self.pool_references_ = [
                 self._member_scores(self._head_outputs(source, plan.source_held))[member]
                 for member, plan in enumerate(plans)
@@ -237,9 +240,6 @@ class NetworkClassifier(OpenSetClassifier):
             trained.n_steps,
         )
 
-    def _keep_learned(self, objective: Any) -> None:
-        """Store what an objective found out beside the weights, such as class priors."""
-
     def _held_out_target_scores(self, problem: Problem) -> NDArray[np.float64]:
         from openset.learn.rows import ScaledRows
 
@@ -262,13 +262,13 @@ class NetworkClassifier(OpenSetClassifier):
         from openset.learn.rows import ScaledRows
 
         outputs = self._head_outputs(ScaledRows(rows, self.scaling_))
-        logits = outputs["classes"].astype(np.float64)
+        logits = self._class_logits(outputs)
         if len(logits) == 1:
             pooled = logits[0]
         else:
             pooled = logsumexp(log_softmax(logits, axis=-1), axis=0) - np.log(len(logits))
-        if not self.n_target_:
-            return pooled, self._closed_set_scores(outputs, pooled)
+        if self._adapts and not self.n_target_:
+            return pooled, doubt(pooled)
         scores = self._member_scores(outputs)
         if not np.isfinite(scores).all():
             row = int(np.flatnonzero(~np.isfinite(scores).all(axis=0))[0])

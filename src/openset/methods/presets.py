@@ -76,3 +76,17 @@ PRESETS["conop"] = PRESETS["color"]
 """The same settings without the shared body."""
 PRESETS["source_only"] = PRESETS["dd"]
 """The paper lists no row for it; it trains as the discriminator's class head does."""
+PRESETS["boda"] = {
+    "amazon_reviews": {**_AMAZON, "learning_rate": 1e-3},
+    "cifar100": {**_CIFAR, "learning_rate": 1e-3, "l2": 3e-3},
+    "sun397_resnet50": {**_SUN_RESNET, "learning_rate": 1e-3, "l2": 3e-3},
+    "sun397_vitl14": {**_SUN_VIT, "learning_rate": 1e-3, "l2": 3e-3},
+}
+PRESETS["arpl"] = {
+    "amazon_reviews": {**_AMAZON, "learning_rate": 1e-2},
+    "cifar100": {**_CIFAR, "learning_rate": 1e-2, "l2": 3e-5, "clip": 100.0},
+    "sun397_resnet50": {**_SUN_RESNET, "learning_rate": 1e-2, "l2": 3e-5, "clip": 100.0},
+    "sun397_vitl14": {**_SUN_VIT, "learning_rate": 1e-2, "l2": 3e-5, "clip": 100.0},
+}
+PRESETS["cac"] = {name: {**values, "learning_rate": 1e-2} for name, values in PRESETS["dd"].items()}
+"""The paper lists no row for it; the learning rate is its authors' own."""

@@ -151,7 +151,7 @@ class UPU(NetworkClassifier):
         """β and γ of nnPU, None for the unbiased risk."""
         return None
 
-    def _keep_learned(self, objective: PUObjective) -> None:
+    def _after_training(self, problem: Problem, source: ScaledRows, objective: PUObjective) -> None:
         self.prior_ = objective.priors.copy()
 
     def _member_scores(self, outputs: HeadOutputs) -> NDArray[np.floating]:

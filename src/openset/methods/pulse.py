@@ -54,8 +54,8 @@ class PULSE(DomainDiscriminator):
 
     The other parameters are those of :class:`~openset.methods.neural.NetworkClassifier`. Differences from the
     authors' code: resampling takes every row of a class equally often instead of drawing; classes are not
-    calibrated by vector scaling; the last discriminator of the warm-up goes on, not the best one; ``predict`` uses
-    ``threshold_``, not q < ½.
+    calibrated by vector scaling; the last discriminator of the warm-up goes on, not the best one; ``predict``
+    uses ``threshold_``, not q < ½.
 
     Attributes
     ----------
@@ -150,7 +150,7 @@ class PULSE(DomainDiscriminator):
             ratio = np.clip(self.class_shares_ / given, SMALLEST_RATIO, 1 / SMALLEST_RATIO)
             self._class_shift = np.log(ratio).astype(np.float32)
 
-    def _keep_learned(self, objective: PulseObjective) -> None:
+    def _after_training(self, problem: Problem, source: ScaledRows, objective: PulseObjective) -> None:
         self.class_shares_ = np.stack(objective.class_shares)
         self._own_fraction = mean_estimate(objective.novel)
 

@@ -17,14 +17,7 @@ from openset.params import check_number
 from openset.stats.scores import energy_score, entropy_score, mls_score, msp_score
 
 
-class _ScoredAlike(SourceOnly):
-    """Without a target too, the score is the method's own: the mean over members."""
-
-    def _closed_set_scores(self, outputs: HeadOutputs, pooled: NDArray[np.float64]) -> NDArray[np.float64]:
-        return self._member_scores(outputs).mean(axis=0)
-
-
-class TemperedScore(_ScoredAlike):
+class TemperedScore(SourceOnly):
     """A source-only classifier scored by a function of its logits at a temperature."""
 
     def __init__(
@@ -172,7 +165,7 @@ class Energy(TemperedScore):
         return energy_score(outputs["classes"], self.temperature)
 
 
-class MLS(_ScoredAlike):
+class MLS(SourceOnly):
     """Maximum logit score of a source-only classifier: score = −max logit.
 
     Softmax forgets how large logits are; this keeps it. Assumes that known rows drive their logit up and new rows

@@ -1,0 +1,159 @@
+"""ARPL: adversarial reciprocal point learning, scored by the largest logit."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from openset.base import Problem
+from openset.methods.neural import HeadOutputs, NetworkClassifier, class_metrics
+from openset.methods.presets import PRESETS
+from openset.params import check_number
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from openset.learn.network import DropoutMasks, Network
+    from openset.learn.primal_dual import Terms
+    from openset.learn.rows import Batch
+    from openset.learn.train import HeldOut, Judgement
+
+_BODY = "shared"
+
+
+class ARPL(NetworkClassifier):
+    """Each known class has a reciprocal point, "what is not this class"; a row far from none of them is novel.
+
+    With z the body's representation of m = ``hidden`` numbers and P_k the point of class k, logit_k =
+    ‖z − P_k‖²/m − z·P_k. Training minimises softmax cross entropy plus ``weight`` · max(0, ‖z − P_y‖²/m − R + 1),
+    which bounds the known classes' space by a learned radius R. The score is −max_k logit_k ("ARPL + MLS").
+
+    It trains on source rows alone; ``X_target`` is used only to report the novel fraction. It assumes that new
+    rows land near the reciprocal points, with small logits for every class. Use it as a strong method that
+    needs no target rows; where a new class resembles a known one, only methods that see the target can tell.
+
+    Parameters
+    ----------
+    weight : weight of the radius term (the authors' λ)
+
+    The other parameters are those of :class:`~openset.methods.neural.NetworkClassifier`. The network with the
+    lowest cross entropy on held-out source rows is kept. On three splits of the digits (1500 steps) its AUROC was
+    .935 on average, that of 1 − max softmax probability .889, and the last network was the same one.
+
+    References
+    ----------
+    Chen, Peng, Wang and Tian (2021), Adversarial reciprocal points learning for open set recognition; the score
+    after Vaze, Han, Vedaldi and Zisserman (2022), Open-set recognition: a good closed-set classifier is all you
+    need.
+
+    Examples
+    --------
+    >>> from openset import ARPL, make_background_shift
+    >>> data = make_background_shift(random_state=0)
+    >>> model = ARPL(max_steps=200, random_state=0).fit(data.X, data.y, data.X_target)
+    >>> from openset.stats.metrics import auroc
+    >>> bool(auroc(data.is_novel_test, model.novelty_score(data.X_test)) > 0.9)
+    True
+    """
+
+    _adapts = False
+    _presets: ClassVar[dict[str, dict[str, Any]]] = PRESETS["arpl"]
+
+    def __init__(
+        self,
+        *,
+        weight: float = 0.1,
+        fpr: float = 0.01,
+        members: int = 1,
+        hidden: int = 128,
+        dropout: float = 0.0,
+        optimizer: str = "adam",
+        learning_rate: float = 1e-3,
+        momentum: float = 0.9,
+        l2: float = 1e-4,
+        clip: float | None = 5.0,
+        batch_size: int = 200,
+        max_steps: int | None = 3000,
+        evaluate_every: int | None = 250,
+        tol: float = 1e-3,
+        validation_fraction: float = 0.2,
+        standardize: str | None = "auto",
+        backbone: Any = None,
+        novel_label: Any = None,
+        device: str = "cpu",
+        verbose: bool = False,
+        random_state: Any = None,
+    ) -> None:
+        super().__init__(
+            fpr=fpr,
+            members=members,
+            hidden=hidden,
+            dropout=dropout,
+            optimizer=optimizer,
+            learning_rate=learning_rate,
+            momentum=momentum,
+            l2=l2,
+            clip=clip,
+            batch_size=batch_size,
+            max_steps=max_steps,
+            evaluate_every=evaluate_every,
+            tol=tol,
+            validation_fraction=validation_fraction,
+            standardize=standardize,
+            backbone=backbone,
+            novel_label=novel_label,
+            device=device,
+            verbose=verbose,
+            random_state=random_state,
+        )
+        self.weight = weight
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_number("weight", self.weight)
+
+    def _objective(self, problem: Problem) -> ArplObjective:
+        return ArplObjective(problem.n_classes, float(self.weight))
+
+    def _member_scores(self, outputs: HeadOutputs) -> NDArray[np.floating]:
+        return -outputs["classes"].max(axis=-1)
+
+
+def arpl_loss(logits: Tensor, distances: Tensor, radius: Tensor, y: Tensor, weight: float = 0.1) -> Tensor:
+    """Cross entropy plus the radius term, one value a member.
+
+    ``logits`` and ``distances`` (‖z − P_k‖²/m) are (members, rows, k), ``radius`` (members, 1), ``y`` (members,
+    rows).
+    """
+    from openset.learn.losses import class_loss
+
+    own = distances.gather(-1, y.unsqueeze(-1)).squeeze(-1)
+    return class_loss(logits, y) + weight * (own - radius + 1).relu().mean(dim=1)
+
+
+class ArplObjective:
+    """ARPL's loss on source rows."""
+
+    n_constraints = 0
+
+    def __init__(self, n_classes: int, weight: float) -> None:
+        self.bodies = {_BODY: {"classes": n_classes}}
+        self.kinds = {_BODY: "reciprocal"}
+        self._weight = weight
+
+    def terms(self, network: Network, batch: Batch, masks: DropoutMasks) -> Terms:
+        """Points and radius are parameters of the heads."""
+        from openset.learn.primal_dual import Terms
+
+        outputs = network(batch.source(batch.x), _BODY, masks)
+        radius = network.heads[_BODY].get_parameter("radius")
+        return Terms(arpl_loss(outputs["classes"], outputs["distances"], radius, batch.y, self._weight))
+
+    def judge(self, held_out: HeldOut) -> Judgement:
+        """The lower the held-out cross entropy the better."""
+        from openset.learn.train import Judgement
+
+        metrics = class_metrics(held_out)
+        return Judgement(key=-metrics["class_loss"], metrics=metrics)

@@ -1,0 +1,180 @@
+"""BODA: open-set domain adaptation by backpropagation (OSBP), an adversarial boundary for the unknown."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, logsumexp
+
+from openset.base import Problem
+from openset.methods.neural import HeadOutputs, NetworkClassifier, class_metrics
+from openset.methods.presets import PRESETS
+from openset.params import check_number
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from openset.learn.network import DropoutMasks, Network
+    from openset.learn.primal_dual import Terms
+    from openset.learn.rows import Batch
+    from openset.learn.train import HeldOut, Judgement
+
+_BODY = "shared"
+_EPSILON = 1e-6
+"""Added inside logarithms, as the authors do: it bounds the loss where p_u is 0 or 1."""
+
+
+class BODA(NetworkClassifier):
+    """One softmax over k + 1 classes, whose last one the head and the body fight over on target rows.
+
+    With p_u the probability of class k + 1, source rows add their cross entropy over all k + 1 logits, and
+    target rows add −t log p_u − (1 − t) log(1 − p_u). The head minimises both; the body, behind a reversed
+    gradient, minimises the first and maximises the second: it moves every target row away from p_u = t, to the
+    known side or to the unknown one. The score is log p_u / (1 − p_u), for AUROC and for OSCR alike.
+
+    It assumes that target rows of known classes can be aligned with source rows and novel ones cannot, and a
+    new class that is not rare: t acts as a prior on its share. Use it where the new class makes up a third of
+    the target or so and resembles a known class, so that the classifier's own doubt does not show it. Under
+    background shift it loses much (AUROC .86 and .79 on ``make_background_shift()``, 1.0 without shift).
+
+    Parameters
+    ----------
+    t : the probability of "unknown" that the head is drawn to on target rows, the boundary of the fight
+
+    The other parameters are those of :class:`~openset.methods.neural.NetworkClassifier`. The network with the
+    lowest cross entropy over k + 1 classes on held-out source rows is kept, as the CoLOR paper does. Keeping the
+    last one made no clear difference: AUROC .998 against .999 over two seeds of
+    ``make_background_shift(shift=False)``, .864 against .863 over three splits of the digits.
+
+    References
+    ----------
+    Saito, Yamamoto, Ushiku and Harada (2018), Open set domain adaptation by backpropagation.
+
+    Examples
+    --------
+    >>> from openset import BODA, make_background_shift
+    >>> data = make_background_shift(shift=False, novel_fraction=0.3, random_state=0)
+    >>> model = BODA(max_steps=300, random_state=0).fit(data.X, data.y, data.X_target)
+    >>> from openset.stats.metrics import auroc
+    >>> bool(auroc(data.is_novel_test, model.novelty_score(data.X_test)) > 0.9)
+    True
+    """
+
+    _presets: ClassVar[dict[str, dict[str, Any]]] = PRESETS["boda"]
+
+    def __init__(
+        self,
+        *,
+        t: float = 0.5,
+        fpr: float = 0.01,
+        members: int = 1,
+        hidden: int = 128,
+        dropout: float = 0.0,
+        optimizer: str = "adam",
+        learning_rate: float = 1e-3,
+        momentum: float = 0.9,
+        l2: float = 1e-4,
+        clip: float | None = 5.0,
+        batch_size: int = 200,
+        max_steps: int | None = 3000,
+        evaluate_every: int | None = 250,
+        tol: float = 1e-3,
+        validation_fraction: float = 0.2,
+        standardize: str | None = "auto",
+        backbone: Any = None,
+        novel_label: Any = None,
+        device: str = "cpu",
+        verbose: bool = False,
+        random_state: Any = None,
+    ) -> None:
+        super().__init__(
+            fpr=fpr,
+            members=members,
+            hidden=hidden,
+            dropout=dropout,
+            optimizer=optimizer,
+            learning_rate=learning_rate,
+            momentum=momentum,
+            l2=l2,
+            clip=clip,
+            batch_size=batch_size,
+            max_steps=max_steps,
+            evaluate_every=evaluate_every,
+            tol=tol,
+            validation_fraction=validation_fraction,
+            standardize=standardize,
+            backbone=backbone,
+            novel_label=novel_label,
+            device=device,
+            verbose=verbose,
+            random_state=random_state,
+        )
+        self.t = t
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_number("t", self.t, high=1, open_low=True, open_high=True)
+
+    def _objective(self, problem: Problem) -> BodaObjective:
+        return BodaObjective(problem.n_classes, float(self.t))
+
+    def _member_scores(self, outputs: HeadOutputs) -> NDArray[np.float64]:
+        return unknown_log_odds(outputs["classes"], outputs["unknown"])
+
+
+def unknown_log_odds(classes: NDArray[Any], unknown: NDArray[Any]) -> NDArray[np.float64]:
+    """log p_u / (1 − p_u) of a softmax over (..., k) class logits and (..., 1) unknown logits."""
+    odds: NDArray[np.float64] = unknown[..., 0].astype(np.float64) - logsumexp(
+        classes.astype(np.float64), axis=-1
+    )
+    return odds
+
+
+def adversarial_loss(classes: Tensor, unknown: Tensor, t: float = 0.5) -> Tensor:
+    """Mean of −t log p_u − (1 − t) log(1 − p_u) over rows: (members, rows, k) and (..., 1) to (members,)."""
+    odds = unknown[..., 0] - classes.logsumexp(dim=-1)
+    novel, known = (odds.sigmoid() + _EPSILON).log(), ((-odds).sigmoid() + _EPSILON).log()
+    return -(t * novel + (1 - t) * known).mean(dim=1)
+
+
+class BodaObjective:
+    """Cross entropy over k + 1 classes on source, plus the adversarial loss on target."""
+
+    n_constraints = 0
+
+    def __init__(self, n_classes: int, t: float) -> None:
+        self.bodies = {_BODY: {"classes": n_classes, "unknown": 1}}
+        self._t = t
+
+    def terms(self, network: Network, batch: Batch, masks: DropoutMasks) -> Terms:
+        """The gradient is reversed between body and head, on target rows only."""
+        import torch
+
+        from openset.learn.losses import class_loss
+        from openset.learn.primal_dual import Terms
+        from openset.learn.reversal import reverse_gradient
+
+        h = network.represent(batch.x, _BODY, masks)
+        h = torch.cat([batch.source(h), reverse_gradient(batch.target(h))], dim=1)
+        outputs = network.heads[_BODY](h)
+        classes, unknown = outputs["classes"], outputs["unknown"]
+        source = class_loss(torch.cat([batch.source(classes), batch.source(unknown)], dim=-1), batch.y)
+        return Terms(source + adversarial_loss(batch.target(classes), batch.target(unknown), self._t))
+
+    def judge(self, held_out: HeldOut) -> Judgement:
+        """The lower the held-out cross entropy over k + 1 classes, the better."""
+        from openset.learn.train import Judgement
+
+        metrics = class_metrics(held_out)
+        odds = unknown_log_odds(held_out.source["classes"], held_out.source["unknown"])
+        target = unknown_log_odds(held_out.target["classes"], held_out.target["unknown"])
+        # log p_y over k + 1 classes = log p_y over k classes + log(1 − p_u)
+        source_loss = metrics["class_loss"] + float(np.logaddexp(0, odds).mean())
+        novel, known = np.log(expit(target) + _EPSILON), np.log(expit(-target) + _EPSILON)
+        adversarial = -float((self._t * novel + (1 - self._t) * known).mean())
+        return Judgement(
+            key=-source_loss,
+            metrics={**metrics, "source_loss": source_loss, "adversarial_loss": adversarial},
+        )

@@ -1,0 +1,43 @@
+"""Members trained together are runs of one, for objectives with heads or losses of their own."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from openset import SourceOnly
+from openset.learn.network import Network
+from openset.learn.rows import ScaledRows, head_outputs
+from openset.learn.train import MemberPlan, train
+from openset.methods.arpl import ArplObjective
+from openset.methods.boda import BodaObjective
+from openset.methods.cac import CacObjective
+from openset.stats.folds import make_folds
+from openset.stats.scaling import fit_scaling, moments
+
+OBJECTIVES = {
+    "boda": BodaObjective(3, 0.5),
+    "arpl": ArplObjective(3, 0.1),
+    "cac": CacObjective(3, 10.0, 0.1),
+}
+
+
+@pytest.mark.parametrize("name", OBJECTIVES)
+def test_members_together_are_runs_of_one(small, name):
+    scaling = fit_scaling(moments(small.X), moments(small.X_target), "global")
+    source, target = ScaledRows(small.X, scaling), ScaledRows(small.X_target, scaling)
+    folds = make_folds(small.y, members=3, fraction=0.2, random=np.random.default_rng(5))
+    rows = np.arange(len(small.X_target))
+    plans = [
+        MemberPlan(np.random.SeedSequence(m), fold.train, fold.held, rows, rows) for m, fold in enumerate(folds)
+    ]
+    settings = SourceOnly(max_steps=50, evaluate_every=25, dropout=0.2, hidden=16)._settings()
+
+    def run(chosen):
+        trained = train(OBJECTIVES[name], chosen, source, small.y, target, settings)
+        return head_outputs(Network.from_arrays(trained.architecture, trained.weights), target)
+
+    together = run(plans)
+    for member, plan in enumerate(plans):
+        for head, values in run([plan]).items():
+            np.testing.assert_allclose(values[0], together[head][member], atol=1e-4)

@@ -56,7 +56,9 @@ def test_target_rows_do_not_change_what_is_learned(small):
 
 
 def test_a_backbone_brings_the_embedding(small):
-    backbone = torch.nn.Sequential(torch.nn.Linear(8, 5), torch.nn.Tanh())
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        backbone = torch.nn.Sequential(torch.nn.Linear(8, 5), torch.nn.Tanh())
     model = ARPL(**QUICK, backbone=backbone).fit(small.X, small.y, small.X_target)
     assert model.weights_["heads.shared.points"].shape == (1, 3, 5)
     assert np.isfinite(model.novelty_score(small.X_test)).all()

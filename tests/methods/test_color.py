@@ -161,7 +161,10 @@ def test_a_backbone_trains_from_raw_arrays_and_saves(tmp_path):
     y = np.arange(120) % 2
     X = random.normal(size=(120, 1, 6, 6)).astype(np.float32) + (y * 2)[:, None, None, None]
     target = np.concatenate([X[:60], X[:20] * 0 - 3])
-    model = CoLOR(backbone=Pixels(), max_steps=60, evaluate_every=20, members=2, random_state=0, fpr=0.2)
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        backbone = Pixels()
+    model = CoLOR(backbone=backbone, max_steps=60, evaluate_every=20, members=2, random_state=0, fpr=0.2)
     before = torch.get_rng_state()
     model.fit(X, y, target)
     assert torch.equal(before, torch.get_rng_state())

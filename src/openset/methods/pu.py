@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from openset.learn.network import DropoutMasks, Network
     from openset.learn.primal_dual import Terms
-    from openset.learn.rows import Batch, Rows
+    from openset.learn.rows import Batch, Rows, ScaledRows
     from openset.learn.train import HeldOut, Judgement, ScoreTarget
 
 SMALLEST_PRIOR = 0.01

@@ -54,7 +54,7 @@ class PULSE(DomainDiscriminator):
 
     The other parameters are those of :class:`~openset.methods.neural.NetworkClassifier`. Differences from the
     authors' code: resampling takes every row of a class equally often instead of drawing; classes are not
-    calibrated by vector scaling; the last discriminator of the warm-up goes on, not the best one; ``predict`` uses
+    calibrated by vector scaling; the last discriminator of the warm-up goes on, not the best; ``predict`` uses
     ``threshold_``, not q < ½.
 
     Attributes

@@ -18,11 +18,12 @@ from openset import __version__, evaluate, make_background_shift
 from openset.demo import digits_problem
 from openset.errors import FitWarning
 from openset.progress import progress_bar
-from openset.registry import methods
+from openset.registry import get_method
 from openset.stats.metrics import auprc, auroc
 
 OUT = Path(__file__).parents[1] / "docs" / "evidence"
 SEEDS = range(5)
+METHODS = ("source_only", "dd", "conop", "color")
 COLUMNS = ("AUROC", "AUPRC", "OSCR", "top-1")
 
 
@@ -58,7 +59,7 @@ def one_split(title: str, seed: int) -> dict[str, tuple[float, ...]]:
     results: dict[str, tuple[float, ...]] = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FitWarning)
-        for method in methods():
+        for method in map(get_method, METHODS):
             m = evaluate(method.make(random_state=0).fit(X, y, X_target), X_test, y_test)
             results[method.name] = (m.auroc, m.auprc, m.oscr, m.top1)
     score = mlp_discriminator(X, X_target, X_test)
@@ -69,7 +70,7 @@ def one_split(title: str, seed: int) -> dict[str, tuple[float, ...]]:
 def main() -> None:
     OUT.mkdir(parents=True, exist_ok=True)
     lines = [
-        "# Defaults of every method on synthetic and real background shift",
+        "# CoLOR and its plain comparisons, at their defaults, on synthetic and real background shift",
         "",
         f"Written by `make evidence` with openset {__version__}, torch {torch.__version__}. Mean ± sd over "
         f"{len(SEEDS)} seeds, held-out target rows.",

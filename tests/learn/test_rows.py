@@ -48,6 +48,7 @@ def test_batches_hold_source_then_target_of_each_member():
     assert batch.x.shape == (2, 8, 1)
     assert batch.source(batch.x)[:, :, 0].int().tolist() == batch.y.tolist()
     assert (batch.source(batch.x)[0] < 5).all() and (batch.source(batch.x)[1] >= 5).all()
+    assert (batch.target(batch.x)[:, :, 0].int() - 100).tolist() == batch.target_rows.tolist()
     assert (batch.target(batch.x)[0] < 105).all() and (batch.target(batch.x)[1] >= 105).all()
 
 

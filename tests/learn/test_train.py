@@ -132,3 +132,38 @@ def test_a_backbone_must_give_one_vector_a_row(small):
             color_objective(), make_plans(small, 1), source, small.y, target, SETTINGS,
             backbone=torch.nn.Unflatten(1, (2, 4)),
         )  # fmt: skip
+
+
+class Adapting(ClassObjective):
+    """Watches when and with what it is asked to adapt."""
+
+    warm_up = 0.1
+
+    def __init__(self, changes=False):
+        super().__init__(3)
+        self.seen, self._changes = [], changes
+
+    def adapt(self, held_out, target_rows, score_target):
+        assert score_target()["classes"].shape == (len(target_rows), 3)
+        self.seen.append((held_out.step, held_out.member, held_out.max_steps, target_rows))
+        return self._changes
+
+
+def test_an_adaptive_objective_is_asked_at_every_point_and_after_its_warm_up(small):
+    source, target = rows_of(small)
+    plans, objective = make_plans(small, 2), Adapting()
+    trained = train(objective, plans, source, small.y, target, replace(SETTINGS, max_steps=60))
+    assert [seen[:3] for seen in objective.seen] == [(s, m, 60) for s in (6, 25, 50, 60) for m in (0, 1)]
+    assert [record["step"] for record in trained.history] == [6, 6, 25, 25, 50, 50, 60, 60]
+    for _, member, _, rows in objective.seen:
+        np.testing.assert_array_equal(rows, plans[member].target_train)
+
+
+def test_nothing_has_settled_while_the_loss_still_changes_its_meaning(small):
+    source, target = rows_of(small)
+    settings = replace(SETTINGS, max_steps=400, evaluate_every=10, tol=10.0)
+    reasons = [
+        train(Adapting(changes), make_plans(small, 1), source, small.y, target, settings).stop_reason
+        for changes in (False, True)
+    ]
+    assert reasons == ["converged", "max_steps"]

@@ -48,7 +48,8 @@ def test_the_body_gets_the_adversarial_gradient_reversed_and_the_head_does_not()
     objective = BodaObjective(3, 0.5)
     network = Network(Architecture(objective.bodies, 6, 7, 0.0)).initialise([np.random.SeedSequence(1)])
     generator = torch.Generator().manual_seed(0)
-    batch = Batch(torch.randn(1, 20, 6, generator=generator), torch.arange(10).view(1, 10) % 3)
+    rows = torch.arange(10).view(1, 10)
+    batch = Batch(torch.randn(1, 20, 6, generator=generator), rows % 3, target_rows=rows)
     body, head = gradients(objective, network, batch)
 
     w, b, v, c = (p.detach().clone().requires_grad_() for p in network.parameter_groups()[0].stacked)
@@ -80,7 +81,7 @@ def test_the_judgement_is_the_held_out_loss_over_k_plus_one_classes():
     random = np.random.default_rng(0)
     outputs = {"classes": random.normal(size=(9, 3)), "unknown": random.normal(size=(9, 1))}
     y = np.arange(9) % 3
-    judgement = BodaObjective(3, 0.5).judge(HeldOut(outputs, y, outputs, np.empty(0)))
+    judgement = BodaObjective(3, 0.5).judge(HeldOut(outputs, y, outputs, np.empty(0), 0, 1, 1))
     logits = torch.tensor(np.concatenate([outputs["classes"], outputs["unknown"]], axis=1))
     loss = torch.nn.functional.cross_entropy(logits, torch.tensor(y)).item()
     assert judgement.key == pytest.approx(-loss) and judgement.metrics["source_loss"] == pytest.approx(loss)

@@ -34,7 +34,7 @@ def test_under_label_shift_both_kinds_of_shares_are_found(label_shift):
     shares = np.bincount(y_target[y_target >= 0]) / (y_target >= 0).sum()
     np.testing.assert_allclose(model.class_shares_[0], shares, atol=0.05)
     assert auroc(data.is_novel_test, model.novelty_score(data.X_test)) > 0.97
-    np.testing.assert_allclose(model._class_shift[0], np.log(model.class_shares_[0] * 3), atol=0.05)
+    np.testing.assert_allclose(model.class_shift_[0], np.log(model.class_shares_[0] * 3), atol=0.05)
 
 
 def test_known_failure_shifted_subtypes_are_read_as_novel():

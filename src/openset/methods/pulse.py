@@ -143,12 +143,12 @@ class PULSE(DomainDiscriminator):
 
     def _fit(self, problem: Problem) -> None:
         self.class_shares_ = np.full((self.members, problem.n_classes), 1 / problem.n_classes)
-        self._class_shift = np.zeros((self.members, problem.n_classes), np.float32)
+        self.class_shift_ = np.zeros((self.members, problem.n_classes), np.float32)
         super()._fit(problem)
         if problem.X_target is not None:
             given = np.bincount(problem.y, minlength=problem.n_classes) / len(problem.y)
             ratio = np.clip(self.class_shares_ / given, SMALLEST_RATIO, 1 / SMALLEST_RATIO)
-            self._class_shift = np.log(ratio).astype(np.float32)
+            self.class_shift_ = np.log(ratio).astype(np.float32)
 
     def _after_training(self, problem: Problem, source: ScaledRows, objective: PulseObjective) -> None:
         self.class_shares_ = np.stack(objective.class_shares)
@@ -160,7 +160,7 @@ class PULSE(DomainDiscriminator):
 
     def _head_outputs(self, rows: ScaledRows, chosen: NDArray[np.intp] | None = None) -> HeadOutputs:
         outputs = super()._head_outputs(rows, chosen)
-        outputs["classes"] = outputs["classes"] + self._class_shift[:, None, :]
+        outputs["classes"] = outputs["classes"] + self.class_shift_[:, None, :]
         return outputs
 
 

@@ -71,7 +71,8 @@ def make_background_shift(
     up a share ``rare`` of it in source and 1 − ``rare`` in target, so the density ratio of known rows reaches
     (1 − rare) / rare while classes stay balanced. The new class, a share ``novel_fraction`` of target, sits at
     ``novel_distance`` from the origin in a direction of its own. ``shift=False`` gives every subtype an
-    equal share on both sides.
+    equal share on both sides. At the defaults the new class lies between the known ones, so that the doubt of a
+    source-only classifier finds it too: the problem tells CoLOR from discriminators, not from every method.
 
     >>> data = make_background_shift(random_state=0)
     >>> data.X.shape, int(data.is_novel_target.sum()), round(data.max_density_ratio)

@@ -22,7 +22,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from openset.errors import FitWarning
 from openset.inputs import FLOAT_TYPES, as_labels, as_rows, resolve_novel_label, with_novel
-from openset.params import check_number, fitted_attributes
+from openset.params import check_choice, check_number, fitted_attributes
 from openset.stats.folds import Fold, keep_one_of_each, make_folds, spread_positions, window
 from openset.stats.proportions import ProportionEstimate, anchored_fraction
 from openset.stats.scaling import Moments, incompatible_features, moments
@@ -55,8 +55,14 @@ class OpenSetClassifier(ClassifierMixin, BaseEstimator):
     """Base of all methods: known labels or "novel" for every row, with one meaning of every attribute.
 
     Fitted with ``X_target`` it is an open-set classifier over k + 1 labels; without, a closed-set classifier over
-    the k known ones. Subclasses take at least ``fpr``, ``validation_fraction``, ``novel_label`` and
-    ``random_state`` as parameters.
+    the k known ones.
+
+    Parameters
+    ----------
+    fpr : share of source rows that may be called novel (the paper's β)
+    validation_fraction : share of rows held out, stratified, for choosing and for the threshold
+    novel_label : label of the new class; None for -1 (numbers) or "novel" (strings)
+    random_state : seed; equal seeds give equal results on one machine
 
     Attributes
     ----------
@@ -68,17 +74,37 @@ class OpenSetClassifier(ClassifierMixin, BaseEstimator):
     n_source_, n_target_ : numbers of rows fitted on
     """
 
-    fpr: float
-    validation_fraction: float
-    novel_label: Any
-    random_state: Any
-
     threshold_: float
     novel_fraction_: ProportionEstimate | None
     target_novelty_score_: NDArray[np.float64]
 
     _chooses_on_held_out: ClassVar[bool] = False
     """Whether fitting chooses a head or a checkpoint on held-out source rows."""
+    _presets: ClassVar[dict[str, dict[str, Any]]] = {}
+
+    def __init__(
+        self,
+        *,
+        fpr: float = 0.01,
+        validation_fraction: float = 0.2,
+        novel_label: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.fpr = fpr
+        self.validation_fraction = validation_fraction
+        self.novel_label = novel_label
+        self.random_state = random_state
+
+    @classmethod
+    def preset(cls, name: str, **overrides: Any) -> Self:
+        """An estimator with the paper's hyper-parameters for one of its data sets.
+
+        >>> from openset import CoLOR
+        >>> CoLOR.preset("amazon_reviews").dual_learning_rate
+        0.06
+        """
+        check_choice("preset", name, cls._presets)
+        return cls(**{**cls._presets[name], **overrides})
 
     # ------------------------------------------------------------------ what a method brings
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import difflib
+import functools
+import inspect
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from numbers import Integral, Real
-from types import FunctionType
-from typing import Any
+from typing import Any, TypeVar, cast
+
+Init = TypeVar("Init", bound=Callable[..., None])
 
 
 def check_integer(name: str, value: Any, *, low: int = 1, optional: bool = False) -> None:
@@ -59,16 +63,44 @@ def check_flag(name: str, value: Any) -> None:
         raise ValueError(f"{name}={value!r} is not valid: expected True or False.")
 
 
-def with_defaults(init: Any, **defaults: Any) -> Any:
-    """An ``__init__`` like the given one with other defaults, visible in its signature.
+def takes_parameters_of(parent: type, **defaults: Any) -> Callable[[Init], Init]:
+    """For an ``__init__(self, *, own, **shared)``: show the parent's parameters in its signature too.
 
-    scikit-learn reads parameters off the signature, so a subclass that differs in one default would otherwise
-    have to repeat all of them.
+    scikit-learn reads parameters off the signature, so a subclass would otherwise have to repeat those of its
+    parent. ``defaults`` replaces some of the parent's defaults.
+
+    >>> class Plain:
+    ...     def __init__(self, *, size=1): self.size = size
+    >>> class Coloured(Plain):
+    ...     @takes_parameters_of(Plain, size=2)
+    ...     def __init__(self, *, colour="red", **shared):
+    ...         super().__init__(**shared)
+    ...         self.colour = colour
+    >>> inspect.signature(Coloured)
+    <Signature (*, colour='red', size=2)>
+    >>> Coloured().size, Coloured(size=3).size
+    (2, 3)
     """
-    copied = FunctionType(init.__code__, init.__globals__, init.__name__, init.__defaults__, init.__closure__)
-    copied.__kwdefaults__ = {**init.__kwdefaults__, **defaults}
-    copied.__annotations__ = dict(init.__annotations__)
-    return copied
+    inherited = dict(inspect.signature(parent).parameters)
+    for name, value in defaults.items():
+        inherited[name] = inherited[name].replace(default=value)
+
+    def decorate(init: Init) -> Init:
+        own = [p for p in inspect.signature(init).parameters.values() if p.kind is not p.VAR_KEYWORD]
+        parameters = {p.name: p for p in (*own, *inherited.values())}
+
+        @functools.wraps(init)
+        def checked_init(self: Any, **given: Any) -> None:
+            for name in given.keys() - parameters.keys():
+                close = difflib.get_close_matches(name, parameters, n=1)
+                hint = f" Did you mean {close[0]!r}?" if close else ""
+                raise TypeError(f"{type(self).__name__} has no parameter {name!r}.{hint}")
+            init(self, **{**defaults, **given})
+
+        checked_init.__signature__ = inspect.Signature([*parameters.values()])  # type: ignore[attr-defined]
+        return cast("Init", checked_init)
+
+    return decorate
 
 
 def fitted_attributes(model: Any) -> list[str]:

@@ -8,7 +8,7 @@ import pytest
 from sklearn.exceptions import SkipTestWarning
 from sklearn.utils.estimator_checks import check_estimator
 
-from openset.registry import methods
+from openset.registry import get_method, methods
 from openset.testing import Subject, check_open_set_estimator, open_set_checks
 
 ALL = methods()
@@ -70,3 +70,15 @@ def test_registry_entries_are_complete():
         assert method.title and method.reference and method.needs and method.assumes
         assert 0.5 < method.auroc_floor <= 1
         assert set(method.check_params) <= {"max_steps"}, "check parameters take fewer steps and nothing else"
+
+
+@pytest.mark.parametrize("method", ALL, ids=lambda m: m.name)
+@pytest.mark.parametrize("name", ["amazon_reviews", "cifar100", "sun397_resnet50", "sun397_vitl14"])
+def test_every_method_has_the_papers_presets(method, name):
+    model = method.load().preset(name, random_state=3)
+    assert model.fpr == 0.01 and model.standardize is None and model.random_state == 3
+
+
+def test_an_unknown_parameter_is_named_with_its_nearest():
+    with pytest.raises(TypeError, match="CoLOR has no parameter 'hiden'. Did you mean 'hidden'?"):
+        get_method("color").make(hiden=3)

@@ -14,7 +14,7 @@ from openset.errors import FitWarning
 from openset.methods.discriminator import bodies_for, joint_outputs
 from openset.methods.neural import HeadOutputs, NetworkClassifier, class_metrics
 from openset.methods.presets import PRESETS
-from openset.params import check_choice, check_flag, check_number, with_defaults
+from openset.params import check_choice, check_flag, check_number, takes_parameters_of
 from openset.stats.proportions import NOT_IDENTIFIED, anchored_fraction
 from openset.stats.records import make_records
 from openset.stats.selection import is_feasible, paper_key
@@ -83,59 +83,20 @@ class CoLOR(NetworkClassifier):
 
     _presets: ClassVar[dict[str, dict[str, Any]]] = PRESETS["color"]
 
+    @takes_parameters_of(NetworkClassifier)
     def __init__(
         self,
         *,
         grid: Sequence[float] = PAPER_GRID,
-        fpr: float = 0.01,
         selection: str = "paper",
-        members: int = 1,
         joint: bool = True,
-        hidden: int = 128,
-        dropout: float = 0.0,
-        optimizer: str = "adam",
-        learning_rate: float = 1e-3,
-        momentum: float = 0.9,
         dual_optimizer: str = "adam",
         dual_learning_rate: float = 0.02,
-        l2: float = 1e-4,
         class_loss_weight: float = 1.0,
         logit_multiplier: float = 1.0,
-        clip: float | None = 5.0,
-        batch_size: int = 200,
-        max_steps: int | None = 3000,
-        evaluate_every: int | None = 250,
-        tol: float = 1e-3,
-        validation_fraction: float = 0.2,
-        standardize: str | None = "auto",
-        backbone: Any = None,
-        novel_label: Any = None,
-        device: str = "cpu",
-        verbose: bool = False,
-        random_state: Any = None,
+        **shared: Any,
     ) -> None:
-        super().__init__(
-            fpr=fpr,
-            members=members,
-            hidden=hidden,
-            dropout=dropout,
-            optimizer=optimizer,
-            learning_rate=learning_rate,
-            momentum=momentum,
-            l2=l2,
-            clip=clip,
-            batch_size=batch_size,
-            max_steps=max_steps,
-            evaluate_every=evaluate_every,
-            tol=tol,
-            validation_fraction=validation_fraction,
-            standardize=standardize,
-            backbone=backbone,
-            novel_label=novel_label,
-            device=device,
-            verbose=verbose,
-            random_state=random_state,
-        )
+        super().__init__(**shared)
         self.grid = grid
         self.selection = selection
         self.joint = joint
@@ -236,7 +197,9 @@ class ConOp(CoLOR):
 
     _presets: ClassVar[dict[str, dict[str, Any]]] = PRESETS["conop"]
 
-    __init__ = with_defaults(CoLOR.__init__, joint=False)
+    @takes_parameters_of(CoLOR, joint=False)
+    def __init__(self, **shared: Any) -> None:
+        super().__init__(**shared)
 
 
 class ColorObjective:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from openset.base import Problem
 from openset.methods.neural import HeadOutputs, NetworkClassifier, class_metrics
 from openset.methods.presets import PRESETS
-from openset.params import check_flag
+from openset.params import check_flag, takes_parameters_of
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -52,53 +52,9 @@ class DomainDiscriminator(NetworkClassifier):
 
     _presets: ClassVar[dict[str, dict[str, Any]]] = PRESETS["dd"]
 
-    def __init__(
-        self,
-        *,
-        joint: bool = True,
-        fpr: float = 0.01,
-        members: int = 1,
-        hidden: int = 128,
-        dropout: float = 0.0,
-        optimizer: str = "adam",
-        learning_rate: float = 1e-3,
-        momentum: float = 0.9,
-        l2: float = 1e-4,
-        clip: float | None = 5.0,
-        batch_size: int = 200,
-        max_steps: int | None = 3000,
-        evaluate_every: int | None = 250,
-        tol: float = 1e-3,
-        validation_fraction: float = 0.2,
-        standardize: str | None = "auto",
-        backbone: Any = None,
-        novel_label: Any = None,
-        device: str = "cpu",
-        verbose: bool = False,
-        random_state: Any = None,
-    ) -> None:
-        super().__init__(
-            fpr=fpr,
-            members=members,
-            hidden=hidden,
-            dropout=dropout,
-            optimizer=optimizer,
-            learning_rate=learning_rate,
-            momentum=momentum,
-            l2=l2,
-            clip=clip,
-            batch_size=batch_size,
-            max_steps=max_steps,
-            evaluate_every=evaluate_every,
-            tol=tol,
-            validation_fraction=validation_fraction,
-            standardize=standardize,
-            backbone=backbone,
-            novel_label=novel_label,
-            device=device,
-            verbose=verbose,
-            random_state=random_state,
-        )
+    @takes_parameters_of(NetworkClassifier)
+    def __init__(self, *, joint: bool = True, **shared: Any) -> None:
+        super().__init__(**shared)
         self.joint = joint
 
     def _check_parameters(self) -> None:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.preprocessing import normalize as to_unit_length
 
 from openset.base import OpenSetClassifier, Problem
-from openset.params import check_choice, check_flag, check_integer
+from openset.methods.presets import PRESETS
+from openset.params import check_choice, check_flag, check_integer, takes_parameters_of
 from openset.stats.neighbours import nearest_rows
 from openset.stats.scaling import fit_scaling, scale_in_double
 
@@ -56,6 +57,9 @@ class KNN(OpenSetClassifier):
     True
     """
 
+    _presets: ClassVar[dict[str, dict[str, Any]]] = PRESETS["knn"]
+
+    @takes_parameters_of(OpenSetClassifier)
     def __init__(
         self,
         *,
@@ -63,19 +67,13 @@ class KNN(OpenSetClassifier):
         distance: str = "kth",
         normalize: bool = False,
         standardize: str | None = "auto",
-        fpr: float = 0.01,
-        validation_fraction: float = 0.2,
-        novel_label: Any = None,
-        random_state: Any = None,
+        **shared: Any,
     ) -> None:
+        super().__init__(**shared)
         self.n_neighbors = n_neighbors
         self.distance = distance
         self.normalize = normalize
         self.standardize = standardize
-        self.fpr = fpr
-        self.validation_fraction = validation_fraction
-        self.novel_label = novel_label
-        self.random_state = random_state
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

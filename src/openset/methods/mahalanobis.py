@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,8 @@ from scipy.spatial.distance import cdist
 from sklearn.covariance import empirical_covariance, ledoit_wolf_shrinkage, shrunk_covariance
 
 from openset.base import OpenSetClassifier, Problem
-from openset.params import check_choice, check_number
+from openset.methods.presets import PRESETS
+from openset.params import check_choice, check_number, takes_parameters_of
 from openset.stats.scaling import fit_scaling, scale_in_double
 
 _LEAST_VARIANCE = 1e-8
@@ -57,22 +58,15 @@ class Mahalanobis(OpenSetClassifier):
     True
     """
 
+    _presets: ClassVar[dict[str, dict[str, Any]]] = PRESETS["mahalanobis"]
+
+    @takes_parameters_of(OpenSetClassifier)
     def __init__(
-        self,
-        *,
-        shrinkage: float | None = None,
-        standardize: str | None = "auto",
-        fpr: float = 0.01,
-        validation_fraction: float = 0.2,
-        novel_label: Any = None,
-        random_state: Any = None,
+        self, *, shrinkage: float | None = None, standardize: str | None = "auto", **shared: Any
     ) -> None:
+        super().__init__(**shared)
         self.shrinkage = shrinkage
         self.standardize = standardize
-        self.fpr = fpr
-        self.validation_fraction = validation_fraction
-        self.novel_label = novel_label
-        self.random_state = random_state
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_softmax, logsumexp
 
 from openset.base import OpenSetClassifier, Problem, doubt
-from openset.params import check_choice, check_integer, check_number
+from openset.params import check_choice, check_integer, check_number, takes_parameters_of
 from openset.progress import progress_bar
 from openset.stats.scaling import fit_scaling
 from openset.stats.thresholds import rank_log_odds
@@ -32,7 +32,6 @@ class NetworkClassifier(OpenSetClassifier):
 
     Parameters
     ----------
-    fpr : share of source rows that may be called novel (the paper's β)
     members : networks trained together; their scores are pooled as ranks against held-out source
     hidden, dropout : width of the body, and the share of inputs and hidden units dropped in training
     optimizer, learning_rate, momentum : "adam" or "sgd" (momentum is SGD's)
@@ -42,13 +41,13 @@ class NetworkClassifier(OpenSetClassifier):
     max_steps : steps at most; None for the paper's 200 epochs of the smaller domain
     evaluate_every : steps between evaluation points; None for one epoch of the smaller domain
     tol : stop when loss, defects and multipliers all move by less than this; 0 never stops early
-    validation_fraction : share of rows held out, stratified, for choosing and for the threshold
     standardize : "global" (one scale, for embeddings), "feature" (unit variance, for tables), "auto", or None
     backbone : a torch.nn.Module that maps rows to vectors, trained along, in place of the linear body
-    novel_label : label of the new class; None for -1 (numbers) or "novel" (strings)
     device : where to compute, such as "cpu" or "cuda"
     verbose : show a progress bar
-    random_state : seed; equal seeds give equal results on one machine
+
+    and those of :class:`~openset.base.OpenSetClassifier`: ``fpr``, ``validation_fraction``, ``novel_label`` and
+    ``random_state``.
 
     Attributes beside those of :class:`~openset.base.OpenSetClassifier`
     ----------
@@ -61,12 +60,11 @@ class NetworkClassifier(OpenSetClassifier):
     _chooses_on_held_out = True
     _adapts = True
     """Whether fitting learns from target rows; if not, they take no part in training or scaling."""
-    _presets: ClassVar[dict[str, dict[str, Any]]] = {}
 
+    @takes_parameters_of(OpenSetClassifier)
     def __init__(
         self,
         *,
-        fpr: float = 0.01,
         members: int = 1,
         hidden: int = 128,
         dropout: float = 0.0,
@@ -79,15 +77,13 @@ class NetworkClassifier(OpenSetClassifier):
         max_steps: int | None = 3000,
         evaluate_every: int | None = 250,
         tol: float = 1e-3,
-        validation_fraction: float = 0.2,
         standardize: str | None = "auto",
         backbone: Any = None,
-        novel_label: Any = None,
         device: str = "cpu",
         verbose: bool = False,
-        random_state: Any = None,
+        **shared: Any,
     ) -> None:
-        self.fpr = fpr
+        super().__init__(**shared)
         self.members = members
         self.hidden = hidden
         self.dropout = dropout
@@ -100,24 +96,10 @@ class NetworkClassifier(OpenSetClassifier):
         self.max_steps = max_steps
         self.evaluate_every = evaluate_every
         self.tol = tol
-        self.validation_fraction = validation_fraction
         self.standardize = standardize
         self.backbone = backbone
-        self.novel_label = novel_label
         self.device = device
         self.verbose = verbose
-        self.random_state = random_state
-
-    @classmethod
-    def preset(cls, name: str, **overrides: Any) -> Self:
-        """An estimator with the paper's hyper-parameters for one of its data sets.
-
-        >>> from openset import CoLOR
-        >>> CoLOR.preset("amazon_reviews").dual_learning_rate
-        0.06
-        """
-        check_choice("preset", name, cls._presets)
-        return cls(**{**cls._presets[name], **overrides})
 
     # ------------------------------------------------------------------ what a method brings
 

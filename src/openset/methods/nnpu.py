@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from openset.methods.presets import PRESETS
 from openset.methods.pu import UPU
-from openset.params import check_number
+from openset.params import check_number, takes_parameters_of
 
 
 class NNPU(UPU):
@@ -39,64 +39,9 @@ class NNPU(UPU):
 
     _presets: ClassVar[dict[str, dict[str, Any]]] = PRESETS["nnpu"]
 
-    def __init__(
-        self,
-        *,
-        beta: float = 0.0,
-        gamma: float = 1.0,
-        prior: float | None = None,
-        prior_estimator: str = "bbe",
-        warmup: float = 0.25,
-        loss: str = "sigmoid",
-        joint: bool = True,
-        fpr: float = 0.01,
-        members: int = 1,
-        hidden: int = 128,
-        dropout: float = 0.0,
-        optimizer: str = "adam",
-        learning_rate: float = 1e-3,
-        momentum: float = 0.9,
-        l2: float = 1e-4,
-        clip: float | None = 5.0,
-        batch_size: int = 200,
-        max_steps: int | None = 3000,
-        evaluate_every: int | None = 250,
-        tol: float = 1e-3,
-        validation_fraction: float = 0.2,
-        standardize: str | None = "auto",
-        backbone: Any = None,
-        novel_label: Any = None,
-        device: str = "cpu",
-        verbose: bool = False,
-        random_state: Any = None,
-    ) -> None:
-        super().__init__(
-            prior=prior,
-            prior_estimator=prior_estimator,
-            warmup=warmup,
-            loss=loss,
-            joint=joint,
-            fpr=fpr,
-            members=members,
-            hidden=hidden,
-            dropout=dropout,
-            optimizer=optimizer,
-            learning_rate=learning_rate,
-            momentum=momentum,
-            l2=l2,
-            clip=clip,
-            batch_size=batch_size,
-            max_steps=max_steps,
-            evaluate_every=evaluate_every,
-            tol=tol,
-            validation_fraction=validation_fraction,
-            standardize=standardize,
-            backbone=backbone,
-            novel_label=novel_label,
-            device=device,
-            verbose=verbose,
-            random_state=random_state,
-        )
+    @takes_parameters_of(UPU)
+    def __init__(self, *, beta: float = 0.0, gamma: float = 1.0, **shared: Any) -> None:
+        super().__init__(**shared)
         self.beta = beta
         self.gamma = gamma
 

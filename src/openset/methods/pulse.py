@@ -18,7 +18,7 @@ from openset.methods.discriminator import (
 )
 from openset.methods.neural import HeadOutputs
 from openset.methods.presets import PRESETS
-from openset.params import check_number
+from openset.params import check_number, takes_parameters_of
 from openset.stats.mixture import best_bin_fraction
 from openset.stats.proportions import NOT_IDENTIFIED, ProportionEstimate
 
@@ -77,55 +77,9 @@ class PULSE(DomainDiscriminator):
 
     _presets: ClassVar[dict[str, dict[str, Any]]] = PRESETS["pulse"]
 
-    def __init__(
-        self,
-        *,
-        warmup: float = 0.125,
-        joint: bool = True,
-        fpr: float = 0.01,
-        members: int = 1,
-        hidden: int = 128,
-        dropout: float = 0.0,
-        optimizer: str = "adam",
-        learning_rate: float = 1e-3,
-        momentum: float = 0.9,
-        l2: float = 1e-4,
-        clip: float | None = 5.0,
-        batch_size: int = 200,
-        max_steps: int | None = 3000,
-        evaluate_every: int | None = 250,
-        tol: float = 1e-3,
-        validation_fraction: float = 0.2,
-        standardize: str | None = "auto",
-        backbone: Any = None,
-        novel_label: Any = None,
-        device: str = "cpu",
-        verbose: bool = False,
-        random_state: Any = None,
-    ) -> None:
-        super().__init__(
-            joint=joint,
-            fpr=fpr,
-            members=members,
-            hidden=hidden,
-            dropout=dropout,
-            optimizer=optimizer,
-            learning_rate=learning_rate,
-            momentum=momentum,
-            l2=l2,
-            clip=clip,
-            batch_size=batch_size,
-            max_steps=max_steps,
-            evaluate_every=evaluate_every,
-            tol=tol,
-            validation_fraction=validation_fraction,
-            standardize=standardize,
-            backbone=backbone,
-            novel_label=novel_label,
-            device=device,
-            verbose=verbose,
-            random_state=random_state,
-        )
+    @takes_parameters_of(DomainDiscriminator)
+    def __init__(self, *, warmup: float = 0.125, **shared: Any) -> None:
+        super().__init__(**shared)
         self.warmup = warmup
 
     def _check_parameters(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,7 +13,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
 from openset.base import OpenSetClassifier, Problem, doubt
-from openset.params import check_choice, check_flag, check_integer, check_number
+from openset.methods.presets import PRESETS
+from openset.params import check_choice, check_flag, check_integer, check_number, takes_parameters_of
 from openset.stats.records import make_records
 from openset.stats.scaling import fit_scaling
 
@@ -72,6 +73,9 @@ class SAREM(OpenSetClassifier):
     True
     """
 
+    _presets: ClassVar[dict[str, dict[str, Any]]] = PRESETS["sar_em"]
+
+    @takes_parameters_of(OpenSetClassifier)
     def __init__(
         self,
         *,
@@ -79,21 +83,15 @@ class SAREM(OpenSetClassifier):
         refit: bool = True,
         C: float = 1.0,
         max_steps: int = 500,
-        fpr: float = 0.01,
-        validation_fraction: float = 0.2,
         standardize: str | None = "auto",
-        novel_label: Any = None,
-        random_state: Any = None,
+        **shared: Any,
     ) -> None:
+        super().__init__(**shared)
         self.propensity_features = propensity_features
         self.refit = refit
         self.C = C
         self.max_steps = max_steps
-        self.fpr = fpr
-        self.validation_fraction = validation_fraction
         self.standardize = standardize
-        self.novel_label = novel_label
-        self.random_state = random_state
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -13,60 +13,16 @@ from numpy.typing import NDArray
 
 from openset.methods.neural import HeadOutputs
 from openset.methods.source_only import SourceOnly
-from openset.params import check_number
+from openset.params import check_number, takes_parameters_of
 from openset.stats.scores import energy_score, entropy_score, mls_score, msp_score
 
 
 class TemperedScore(SourceOnly):
     """A source-only classifier scored by a function of its logits at a temperature."""
 
-    def __init__(
-        self,
-        *,
-        temperature: float = 1.0,
-        fpr: float = 0.01,
-        members: int = 1,
-        hidden: int = 128,
-        dropout: float = 0.0,
-        optimizer: str = "adam",
-        learning_rate: float = 1e-3,
-        momentum: float = 0.9,
-        l2: float = 1e-4,
-        clip: float | None = 5.0,
-        batch_size: int = 200,
-        max_steps: int | None = 3000,
-        evaluate_every: int | None = 250,
-        tol: float = 1e-3,
-        validation_fraction: float = 0.2,
-        standardize: str | None = "auto",
-        backbone: Any = None,
-        novel_label: Any = None,
-        device: str = "cpu",
-        verbose: bool = False,
-        random_state: Any = None,
-    ) -> None:
-        super().__init__(
-            fpr=fpr,
-            members=members,
-            hidden=hidden,
-            dropout=dropout,
-            optimizer=optimizer,
-            learning_rate=learning_rate,
-            momentum=momentum,
-            l2=l2,
-            clip=clip,
-            batch_size=batch_size,
-            max_steps=max_steps,
-            evaluate_every=evaluate_every,
-            tol=tol,
-            validation_fraction=validation_fraction,
-            standardize=standardize,
-            backbone=backbone,
-            novel_label=novel_label,
-            device=device,
-            verbose=verbose,
-            random_state=random_state,
-        )
+    @takes_parameters_of(SourceOnly)
+    def __init__(self, *, temperature: float = 1.0, **shared: Any) -> None:
+        super().__init__(**shared)
         self.temperature = temperature
 
     def _check_parameters(self) -> None:

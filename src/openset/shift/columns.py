@@ -27,8 +27,15 @@ def as_columns(**columns: Any) -> Columns:
     return checked
 
 
+def as_array(values: Any) -> NDArray[Any]:
+    """An array that keeps what it is given: numpy alone makes the text "3" of a number beside texts."""
+    if isinstance(values, (list, tuple)) and any(isinstance(value, str) for value in values):
+        return np.array(values, dtype=object)
+    return np.asarray(values)
+
+
 def _as_column(name: str, values: Any) -> NDArray[Any]:
-    column = np.asarray(values)
+    column = as_array(values)
     if column.ndim != 1:
         raise ValueError(f"{name} has shape {column.shape}: expected one value a row.")
     if column.dtype.kind == "S":

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from openset.shift.columns import as_array
+
 _CELLS = 2**20
 """Numbers read at a time, so that an array on disk need not fit into memory."""
 
@@ -22,7 +24,7 @@ def content_keys(X: Any) -> NDArray[np.uint64]:
     >>> bool(a == c), bool(a == b)
     (True, False)
     """
-    rows = X if hasattr(X, "shape") else np.asarray(X)
+    rows = X if hasattr(X, "shape") else as_array(X)
     if rows.ndim == 0 or (rows.ndim == 1 and rows.dtype.kind not in "UOT"):
         raise ValueError(
             f"X has shape {rows.shape} and type {rows.dtype}: expected rows of numbers (two or more dimensions) "
@@ -30,9 +32,9 @@ def content_keys(X: Any) -> NDArray[np.uint64]:
         )
     if rows.ndim == 1:
         texts = rows.tolist()
-        other = next((text for text in texts if not isinstance(text, str)), None)
-        if other is not None or any(text is None for text in texts):
-            raise ValueError(f"X holds {other!r} among its texts: every entry must be a string.")
+        others = [text for text in texts if not isinstance(text, str)]
+        if others:
+            raise ValueError(f"X holds {others[0]!r} among its texts: every entry must be a string.")
         return _hashes([text.encode("utf-8", "surrogatepass") for text in texts])
     if rows.dtype.kind not in "biuf":
         raise ValueError(f"X is of type {rows.dtype}: expected numbers in every row.")

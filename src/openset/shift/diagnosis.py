@@ -108,7 +108,8 @@ def support_overlap(
     Two views, on features standardised by source: the share of target rows whose ``n_neighbours``-th nearest
     source row is farther than a quantile ``level`` of the same distance among source rows (leaving out the row
     itself; 1 − ``level`` is what to expect without a gap), and the effective sample size (Σw)²/Σw² of the
-    density-ratio weights that an out-of-fold discriminator of target and source gives to source rows.
+    density-ratio weights that an out-of-fold discriminator of target and source gives to source rows. The second
+    says how uneven the shift is where both have rows, the first whether there are such rows at all.
 
     >>> random = np.random.default_rng(0)
     >>> X, X_target = random.normal(size=(400, 3)), random.normal(size=(200, 3))

@@ -87,8 +87,9 @@ def make_background_shift(
     ``novel_distance`` from the origin in a direction of its own. ``shift=False`` gives every subtype an
     equal share on both sides. At the defaults the new class lies between the known ones, so that the doubt of a
     source-only classifier finds it too: the problem tells CoLOR from discriminators, not from every method.
-    ``resembles`` moves it that share of the way to the first subtype of the first class: near one a source-only
-    classifier is sure of it, and at one it cannot be told apart (see ``auroc_bound``).
+    ``resembles`` moves the point it lies beside from the origin that share of the way to the first subtype of the
+    first class: at one a source-only classifier takes it for that subtype without a doubt. ``novel_distance``
+    then says how far the two are told apart (see ``auroc_bound``).
 
     >>> data = make_background_shift(random_state=0)
     >>> data.X.shape, int(data.is_novel_target.sum()), round(data.max_density_ratio)
@@ -110,7 +111,7 @@ def make_background_shift(
         return d / np.linalg.norm(d, axis=-1, keepdims=True)
 
     centres = class_distance * directions(n_classes, 1) + subtype_distance * directions(n_classes, n_subtypes)
-    novel_centre = (1 - resembles) * novel_distance * directions() + resembles * centres[0, 0]
+    novel_centre = novel_distance * directions() + resembles * centres[0, 0]
     source_mix = np.full((n_classes, n_subtypes), 1 / n_subtypes)
     target_mix = source_mix.copy()
     if shift:

@@ -52,6 +52,11 @@ def test_effective_size_follows_the_shift_of_the_mean(random):
     assert found.effective_size / 6000 == pytest.approx(np.exp(-0.64), abs=0.06)
 
 
+def test_many_features_do_not_make_weights_uneven_where_nothing_shifted(random):
+    rows = random.normal(size=(900, 300))
+    assert support_overlap(rows[:500], rows[500:]).effective_size > 450
+
+
 def test_distances_are_those_of_brute_force(random):
     X, target = random.normal(size=(200, 3)), random.normal(size=(100, 3)) * 2
     scaled, moved = X / X.std(axis=0), target / X.std(axis=0)

@@ -30,6 +30,14 @@ def test_given_shares_are_kept_to_the_row(columns):
     assert split.novel_fraction == 1000 / (2000 - 1000 + 1000)
 
 
+def test_effective_size_is_that_of_the_weights(columns):
+    split = background_shift(**columns, novel="eel", subtype_shares={"young": 0.9, "old": 0.2})
+    weight = np.where(columns["subtype"] == "young", 0.1 / 0.9, 0.8 / 0.2)[split.source]
+    assert split.effective_size == pytest.approx(weight.sum() ** 2 / (weight**2).sum(), rel=1e-9)
+    even = background_shift(**columns, novel="eel")
+    assert even.effective_size == len(even.source)
+
+
 def test_label_shift_alone_and_on_top_of_shares(columns):
     alone = background_shift(**columns, novel="eel", test_fraction=0, class_shares={"cat": 0.8})
     assert sizes(alone) == {

@@ -126,6 +126,25 @@ def test_rows_in_two_parts_or_out_of_range_are_refused_even_with_a_valid_checksu
         rebuild(forged(split.manifest, rows=rows | {"target": rows["target"] | {"type": "f8"}}), **columns)
 
 
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+def test_take_and_rebuild_accept_data_frames(split, columns, library):
+    module = pytest.importorskip(library)
+    make = module.table if library == "pyarrow" else module.DataFrame
+    frame = make({"row": np.arange(700), **columns})
+    parts = split.take(frame)
+    assert isinstance(parts.X, type(frame)) and np.array_equal(parts.X_test["row"], split.test_target)
+    again = rebuild(split.manifest, **{name: frame[name] for name in columns})
+    assert np.array_equal(again.label, split.label)
+
+
+def test_missing_values_of_pandas_are_counted(split, columns):
+    pandas = pytest.importorskip("pandas")
+    label = pandas.Series(columns["label"], dtype="string")
+    label[3:5] = pandas.NA
+    with pytest.raises(ValueError, match="label has 2 missing values"):
+        rebuild(split.manifest, **columns | {"label": label})
+
+
 def test_checksums_depend_on_values_not_on_types():
     assert column_checksum(np.array(["a", "bb"])) == column_checksum(np.array(["a", "bb"], object))
     assert column_checksum([1, 2]) != column_checksum(["1", "2"])

@@ -42,17 +42,23 @@ def _as_column(name: str, values: Any) -> NDArray[Any]:
         column = column.astype(str)
     if column.dtype.kind not in "biufU":
         column = column.astype(object)
-        kinds = {type(value) for value in column.tolist() if value is not None and value == value}
+        present = [value for value in column.tolist() if not _is_missing(value)]
+        kinds = {type(value) for value in present}
         others = [kind.__name__ for kind in kinds if not issubclass(kind, (str, int, float, bool))]
         if others or (len(kinds) > 1 and str in kinds):
             listed = ", ".join(sorted(kind.__name__ for kind in kinds))
             raise ValueError(f"{name} holds {listed}: expected texts, or numbers, in all rows alike.")
-        missing = sum(value is None or value != value for value in column.tolist())
+        missing = len(column) - len(present)
     else:
         missing = int((~np.isfinite(column)).sum()) if column.dtype.kind == "f" else 0
     if missing:
         raise ValueError(f"{name} has {missing} missing values: every row needs one.")
     return column
+
+
+def _is_missing(value: Any) -> bool:
+    # pandas' NA has no truth value, so that comparing it with itself is no test
+    return value is None or type(value).__name__ == "NAType" or bool(value != value)
 
 
 def same_columns(columns: Columns, checksums: Mapping[str, str]) -> None:

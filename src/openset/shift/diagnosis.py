@@ -108,8 +108,10 @@ def support_overlap(
     Two views, on features standardised by source: the share of target rows whose ``n_neighbours``-th nearest
     source row is farther than a quantile ``level`` of the same distance among source rows (leaving out the row
     itself; 1 − ``level`` is what to expect without a gap), and the effective sample size (Σw)²/Σw² of the
-    density-ratio weights that an out-of-fold discriminator of target and source gives to source rows. The second
-    says how uneven the shift is where both have rows, the first whether there are such rows at all.
+    density-ratio weights that an out-of-fold, calibrated discriminator of both gives to source rows. The second
+    says how uneven the shift is where both have rows, the first whether there are such rows at all. A
+    discriminator that sees little of the shift overstates the effective size; where subtypes are known,
+    ``ShiftSplit.effective_size`` gives it exactly.
 
     >>> random = np.random.default_rng(0)
     >>> X, X_target = random.normal(size=(400, 3)), random.normal(size=(200, 3))
@@ -134,7 +136,7 @@ def support_overlap(
     own = nearest_rows(source_scaled, source_scaled, n_neighbours + 1)[0][:, -1]
     away = nearest_rows(source_scaled, target_scaled, n_neighbours)[0][:, -1]
     outside = float((away > np.quantile(own, level)).mean())
-    log_odds = _out_of_fold(classifier, both, is_target, folds, random_state)[~is_target]
+    log_odds = _calibrated(_out_of_fold(classifier, both, is_target, folds, random_state), is_target)[~is_target]
     weights = np.exp(log_odds - log_odds.max())  # a common factor changes nothing but the risk of overflow
     effective = float(weights.sum() ** 2 / (weights**2).sum())
     return SupportOverlap(outside, float(level), effective, len(source), len(target))
@@ -154,6 +156,14 @@ def _stacked(
             f"{name} has {first.shape[1]} features and {other} {second.shape[1]}: expected the same."
         )
     return np.concatenate([first, second]), np.arange(len(first) + len(second)) >= len(first)
+
+
+def _calibrated(log_odds: NDArray[np.float64], positive: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Log-odds scaled to be right on the rows they were not trained on: with many features they are too sure."""
+    from sklearn.linear_model import LogisticRegression
+
+    scores = (log_odds / max(float(log_odds.std()), np.finfo(np.float64).tiny))[:, None]
+    return LogisticRegression().fit(scores, positive).decision_function(scores)
 
 
 def _out_of_fold(

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
@@ -54,15 +55,19 @@ class ShiftSplit:
             raise ManifestError(f"row {rows.max()} is in a part, but the data has {len(self.label)} rows.")
 
     def take(self, X: Any) -> Parts:
-        """The parts of some rows (an array, a memory map, a list of texts) and their labels.
+        """The parts of some rows (an array, a memory map, a data frame, a list of texts) and their labels.
 
         Of an array on disk only the rows of the split are read.
         """
         rows = X if hasattr(X, "shape") else np.asarray(X)
+        is_frame = nw.dependencies.is_into_dataframe(X)
         if len(rows) != len(self.label):
             raise ValueError(f"X has {len(rows)} rows, but the split was made for {len(self.label)}.")
         order = (self.source, self.target, self.test_target, self.test_source)
-        return Parts(*(item for part in order for item in (rows[part], self.label[part])))
+        taken = [
+            nw.from_native(X, eager_only=True)[part].to_native() if is_frame else rows[part] for part in order
+        ]
+        return Parts(*(item for x, part in zip(taken, order, strict=True) for item in (x, self.label[part])))
 
     @property
     def unseen_subtypes(self) -> list[tuple[Any, Any]]:
@@ -72,6 +77,16 @@ class ShiftSplit:
             for cell in self.manifest.proportions
             if cell["source"] == 0 and cell["target"] > 0
         ]
+
+    @property
+    def effective_size(self) -> float:
+        """Source rows that would tell as much as all do when every subtype is weighted to its size in target.
+
+        This is (Σw)²/Σw² over source rows, with w the target-to-source ratio of the row's class and subtype.
+        """
+        cells = [cell for cell in self.manifest.proportions if cell["source"]]
+        total = sum(cell["target"] for cell in cells)
+        return total**2 / sum(cell["target"] ** 2 / cell["source"] for cell in cells) if total else 0.0
 
     def describe(self) -> str:
         """The split in a few plain sentences."""

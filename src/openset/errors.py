@@ -16,3 +16,7 @@ class MissingExtraError(ImportError):
 
     def __init__(self, purpose: str, extra: str) -> None:
         super().__init__(f"{purpose} needs an optional dependency: pip install 'openset[{extra}]'")
+
+
+class ManifestError(ValueError):
+    """A manifest was altered, or the data at hand is not the data it was made from."""

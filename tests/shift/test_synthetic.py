@@ -2,10 +2,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.special import logsumexp
 from sklearn.linear_model import LogisticRegression
 
 from openset import make_background_shift
-from openset.stats.metrics import auprc
+from openset.shift import separability
+from openset.stats.metrics import auprc, auroc
 
 
 def test_proportions_are_as_asked_for():
@@ -36,8 +38,46 @@ def test_one_seed_gives_one_problem():
     assert np.array_equal(one, same) and not np.array_equal(one, other)
 
 
+def test_a_new_class_that_resembles_a_known_one_escapes_doubt_but_not_the_oracle():
+    def doubt(**options):
+        data = make_background_shift(random_state=0, **options)
+        classifier = LogisticRegression(max_iter=2000).fit(data.X, data.y)
+        return data, auroc(data.is_novel_test, -classifier.predict_proba(data.X_test).max(axis=1))
+
+    (plain, found), (alike, missed) = doubt(novel_distance=5.0), doubt(novel_distance=5.0, resembles=1.0)
+    assert found > 0.95 and missed < 0.5
+    rows = alike.X_target
+    assert separability(rows[~alike.is_novel_target], rows[alike.is_novel_target]).auroc > 0.98
+    assert np.linalg.norm(alike.novel_centre - alike.centres[0, 0]) == pytest.approx(5)
+    assert np.array_equal(plain.X, alike.X)  # the known rows are the same draws
+
+
+@pytest.mark.parametrize("distance", [0.5, 2.0])
+def test_no_score_exceeds_the_auroc_bound_and_the_bayes_score_comes_near(distance):
+    data = make_background_shift(
+        n_test=40000, n_features=4, novel_fraction=0.5, novel_distance=distance, resembles=1.0, random_state=1
+    )
+
+    def log_density(centres, weights):
+        squares = ((data.X_test[:, None] - centres) ** 2).sum(axis=2)
+        return logsumexp(-squares / 2, b=weights, axis=1)
+
+    novel = log_density(data.novel_centre[None], np.ones(1))
+    known = log_density(data.centres.reshape(-1, 4), data.target_mix.ravel() / 3)
+    best = auroc(data.is_novel_test, novel - known)
+    assert data.auroc_bound - 0.05 < best < data.auroc_bound + 0.005
+
+
 @pytest.mark.parametrize(
-    "wrong", [{"n_source": 0}, {"novel_fraction": 1.0}, {"rare": 0}, {"n_subtypes": 1}, {"shift": "yes"}]
+    "wrong",
+    [
+        {"resembles": 1.5},
+        {"n_source": 0},
+        {"novel_fraction": 1.0},
+        {"rare": 0},
+        {"n_subtypes": 1},
+        {"shift": "yes"},
+    ],
 )
 def test_wrong_parameters_are_refused(wrong):
     with pytest.raises(ValueError, match=next(iter(wrong))):

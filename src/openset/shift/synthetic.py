@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtr
 
 from openset.params import check_flag, check_integer, check_number
 
@@ -31,6 +32,9 @@ class BackgroundShift:
     """(classes, subtypes): share of each subtype within its class in source."""
     target_mix: NDArray[np.float64]
     novel_fraction: float
+    centres: NDArray[np.float64]
+    """(classes, subtypes, features): the mean of every known subtype."""
+    novel_centre: NDArray[np.float64]
 
     @property
     def is_novel_target(self) -> NDArray[np.bool_]:
@@ -47,6 +51,15 @@ class BackgroundShift:
         """The largest target-to-source ratio of a known subtype: how strong the background shift is."""
         return float((self.target_mix / self.source_mix).max())
 
+    @property
+    def auroc_bound(self) -> float:
+        """What no score can exceed in telling new from known target rows: the mean of Φ(distance / √2).
+
+        Against one subtype this is the best possible AUROC; against all, the best scores for each need not agree.
+        """
+        distances = np.linalg.norm(self.centres - self.novel_centre, axis=-1)
+        return float((self.target_mix * ndtr(distances / np.sqrt(2))).sum(axis=1).mean())
+
 
 def make_background_shift(
     *,
@@ -62,6 +75,7 @@ def make_background_shift(
     class_distance: float = 6.0,
     subtype_distance: float = 10.0,
     novel_distance: float = 5.0,
+    resembles: float = 0.0,
     random_state: Any = None,
 ) -> BackgroundShift:
     """Gaussian classes made of subtypes, whose mix differs between source and target, and one new class.
@@ -73,6 +87,9 @@ def make_background_shift(
     ``novel_distance`` from the origin in a direction of its own. ``shift=False`` gives every subtype an
     equal share on both sides. At the defaults the new class lies between the known ones, so that the doubt of a
     source-only classifier finds it too: the problem tells CoLOR from discriminators, not from every method.
+    ``resembles`` moves the point it lies beside from the origin that share of the way to the first subtype of the
+    first class: at one a source-only classifier takes it for that subtype without a doubt. ``novel_distance``
+    then says how far the two are told apart (see ``auroc_bound``).
 
     >>> data = make_background_shift(random_state=0)
     >>> data.X.shape, int(data.is_novel_target.sum()), round(data.max_density_ratio)
@@ -85,6 +102,7 @@ def make_background_shift(
     check_integer("n_features", n_features)
     check_number("novel_fraction", novel_fraction, high=1, open_high=True)
     check_number("rare", rare, high=0.5, open_low=True)
+    check_number("resembles", resembles, high=1)
     check_flag("shift", shift)
     random = np.random.default_rng(random_state)
 
@@ -93,7 +111,7 @@ def make_background_shift(
         return d / np.linalg.norm(d, axis=-1, keepdims=True)
 
     centres = class_distance * directions(n_classes, 1) + subtype_distance * directions(n_classes, n_subtypes)
-    novel_centre = novel_distance * directions()
+    novel_centre = novel_distance * directions() + resembles * centres[0, 0]
     source_mix = np.full((n_classes, n_subtypes), 1 / n_subtypes)
     target_mix = source_mix.copy()
     if shift:
@@ -131,6 +149,8 @@ def make_background_shift(
         source_mix=source_mix,
         target_mix=target_mix,
         novel_fraction=round(n_target * novel_fraction) / n_target,
+        centres=centres,
+        novel_centre=novel_centre,
     )
 
 

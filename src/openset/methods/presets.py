@@ -91,5 +91,6 @@ PRESETS["arpl"] = {
 PRESETS["cac"] = {name: {**values, "learning_rate": 1e-2} for name, values in PRESETS["dd"].items()}
 """The paper lists no row for it; the learning rate is its authors' own."""
 _AS_THEY_ARE: dict[str, Any] = {"fpr": 0.01, "standardize": None}
+PRESETS["mcm"] = {name: {"fpr": 0.01} for name in PRESETS["dd"]}
 PRESETS["knn"] = PRESETS["mahalanobis"] = PRESETS["sar_em"] = dict.fromkeys(PRESETS["dd"], _AS_THEY_ARE)
 """Nothing is trained by gradient: what remains of the protocol is the budget, and features as they are."""

@@ -22,11 +22,13 @@ CLIP_SCALE = 100.0
 def name_logits(images: ArrayLike, names: ArrayLike, scale: float = CLIP_SCALE) -> NDArray[np.float64]:
     """Scaled cosines (n, k) of images and class names; the known class is the largest.
 
+    An image of length zero is equally unlike all names.
+
     >>> name_logits([[1.0, 0.0]], [[2.0, 0.0], [0.0, 1.0]])
     array([[100.,   0.]])
     """
     check_number("scale", scale, open_low=True)
-    left, right = _unit("images", images), _unit("names", names)
+    left, right = _unit("images", images, allow_zero=True), _unit("names", names)
     if left.shape[1] != right.shape[1]:
         raise ValueError(
             f"images have {left.shape[1]} dimensions but names {right.shape[1]}: embed both with one model."
@@ -56,35 +58,51 @@ def zoc_score(
     """Zero-shot open-set classification: the softmax mass on candidate names beside the known ones.
 
     ``candidates[i]`` (mᵢ, d) embeds names that a caption decoder proposes for image i, known names left out; an
-    image without candidates scores 0. p = softmax(100·cos) over known and candidate names together, and the
-    score is Σ p over the candidates. Assumes that the decoder can name the new class. The more candidates, the
-    more mass they get, so all images should have similar numbers of them. Esmaeilpour et al. (2022), Zero-shot
-    out-of-distribution detection based on the pre-trained model CLIP.
+    image without candidates scores 0. An array (m, d) proposes the same names for all. p = softmax(100·cos) over
+    known and candidate names together, and the score is Σ p over the candidates. Assumes that the decoder can
+    name the new class. The more candidates, the more mass they get, so all images should have similar numbers
+    of them. Esmaeilpour et al. (2022), Zero-shot out-of-distribution detection based on the pre-trained model
+    CLIP.
 
     >>> known, other = [[1.0, 0.0]], [[[0.0, 1.0]], [[0.0, 1.0]]]
     >>> zoc_score([[1, 0], [0.7071, 0.7071]], known, other).round(4)
     array([0. , 0.5])
     """
-    known = name_logits(images, names, scale)
+    return np.asarray(expit(zoc_log_odds(images, names, candidates, scale)))
+
+
+def zoc_log_odds(
+    images: ArrayLike,
+    names: ArrayLike,
+    candidates: Sequence[ArrayLike] | NDArray[np.floating],
+    scale: float = CLIP_SCALE,
+) -> NDArray[np.float64]:
+    """The log-odds of :func:`zoc_score`, which tell rows apart whose mass rounds to 0 or 1; −∞ for no candidates.
+
+    >>> zoc_log_odds([[1, 0], [0, 1]], [[1.0, 0.0]], np.array([[0.0, 1.0]]))
+    array([-100.,  100.])
+    """
+    known = logsumexp(name_logits(images, names, scale), axis=1)
+    if isinstance(candidates, np.ndarray) and candidates.ndim == 2:
+        return logsumexp(name_logits(images, candidates, scale), axis=1) - known
     if len(candidates) != len(known):
         raise ValueError(
             f"there are {len(known)} images but candidates for {len(candidates)}: give one array for each image."
         )
     rows = np.asarray(images, dtype=np.float64)
-    mass = np.zeros(len(known))
+    odds = np.full(len(known), -np.inf)
     for i, proposed in enumerate(candidates):
         if len(np.asarray(proposed)):
-            logits = name_logits(rows[i : i + 1], proposed, scale)[0]
-            mass[i] = expit(logsumexp(logits) - logsumexp(known[i]))
-    return mass
+            odds[i] = logsumexp(name_logits(rows[i : i + 1], proposed, scale)) - known[i]
+    return odds
 
 
-def _unit(name: str, vectors: ArrayLike) -> NDArray[np.float64]:
+def _unit(name: str, vectors: ArrayLike, allow_zero: bool = False) -> NDArray[np.float64]:
     """Rows at unit length."""
     rows = np.asarray(vectors, dtype=np.float64)
     if rows.ndim != 2 or not len(rows):
         raise ValueError(f"{name} has shape {rows.shape}: expected (rows, dimensions) with at least one row.")
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    if not (np.isfinite(lengths).all() and (lengths > 0).all()):
+    if not (np.isfinite(lengths).all() and (allow_zero or (lengths > 0).all())):
         raise ValueError(f"{name} has a row that is zero or not finite: it has no direction.")
-    return rows / lengths
+    return rows / np.where(lengths > 0, lengths, 1.0)

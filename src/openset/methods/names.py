@@ -1,0 +1,220 @@
+"""MCM and ZOC: image embeddings against embeddings of class names, from a model such as CLIP.
+
+Nothing is trained; source rows serve the threshold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from openset.base import OpenSetClassifier, Problem
+from openset.methods.presets import PRESETS
+from openset.params import check_number, takes_parameters_of
+from openset.stats.name_scores import CLIP_SCALE, mcm_score, name_logits, zoc_log_odds
+from openset.stats.neighbours import to_unit_length
+
+Vectors = NDArray[np.float64]
+
+
+class NameMatcher(OpenSetClassifier):
+    """Classes are the directions of their names; a row belongs to the name whose cosine is largest.
+
+    Parameters
+    ----------
+    class_embeddings : embeddings of the known classes' names, as a mapping from class to vector or as an array
+        (k, d) in the order of ``classes_``; None takes the mean direction of each class's source rows instead
+
+    and those of :class:`~openset.base.OpenSetClassifier`.
+
+    Attributes
+    ----------
+    names_ : the class names' directions, (k, d), of unit length
+    """
+
+    _presets: ClassVar[dict[str, dict[str, Any]]] = PRESETS["mcm"]
+
+    @takes_parameters_of(OpenSetClassifier)
+    def __init__(self, *, class_embeddings: Any = None, **shared: Any) -> None:
+        super().__init__(**shared)
+        self.class_embeddings = class_embeddings
+
+    def _fit(self, problem: Problem) -> None:
+        self.names_ = to_unit_length(self._name_vectors(problem))
+
+    def _name_vectors(self, problem: Problem) -> Vectors:
+        given = self.class_embeddings
+        if given is None:
+            kept = problem.folds[0].train
+            rows, y = to_unit_length(problem.X[kept].astype(np.float64)), problem.y[kept]
+            return np.stack([rows[y == c].mean(axis=0) for c in range(problem.n_classes)])
+        if isinstance(given, Mapping):
+            missing = [label for label in self.classes_.tolist() if label not in given]
+            if missing:
+                raise ValueError(
+                    f"class_embeddings has no entry for {', '.join(map(repr, missing))}: "
+                    "give one vector for every known class."
+                )
+            given = [given[label] for label in self.classes_.tolist()]
+        return _check_vectors("class_embeddings", given, problem.X.shape[1], len(self.classes_))
+
+    def _outputs(self, rows: NDArray[np.floating]) -> tuple[Vectors, Vectors]:
+        return name_logits(rows, self.names_), self._scores(rows.astype(np.float64))
+
+    def _scores(self, rows: Vectors) -> Vectors:
+        raise NotImplementedError
+
+
+class MCM(NameMatcher):
+    """Maximum concept matching: how little a row resembles the name that it resembles most.
+
+    With cosines c_k of a row and the k-th class's name, the score is −max_k softmax(c / T)_k. It assumes that a
+    new class is about equally unlike all known names. Use it where rows are embeddings of a model that embeds
+    text too, such as CLIP, and labels have meaningful names; without ``class_embeddings`` it compares with
+    the mean source row of each class, and works on any embeddings.
+
+    Parameters
+    ----------
+    temperature : T, 1 in the paper; CLIP's own .01 makes it the doubt of a zero-shot classifier
+    class_embeddings, and the others : those of :class:`NameMatcher`
+
+    References
+    ----------
+    Ming, Cai, Gu, Sun, Li and Li (2022), Delving into out-of-distribution detection with vision-language
+    representations.
+
+    Examples
+    --------
+    >>> from openset import MCM
+    >>> images, labels = np.repeat(np.eye(3)[:2], 200, axis=0), np.repeat(["cat", "dog"], 200)
+    >>> names = {"cat": [1.0, 0.1, 0.0], "dog": [0.0, 1.0, 0.1]}
+    >>> model = MCM(class_embeddings=names, fpr=0.05).fit(images, labels, images)
+    >>> model.predict([[1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]).tolist()
+    ['cat', 'novel']
+    """
+
+    @takes_parameters_of(NameMatcher)
+    def __init__(self, *, temperature: float = 1.0, **shared: Any) -> None:
+        super().__init__(**shared)
+        self.temperature = temperature
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_number("temperature", self.temperature, open_low=True)
+
+    def _scores(self, rows: Vectors) -> Vectors:
+        return mcm_score(rows, self.names_, self.temperature)
+
+
+class ZOC(NameMatcher):
+    """Zero-shot open-set classification: names that might fit an image better than the known ones.
+
+    A caption decoder proposes names for each image. With p = softmax(100·cos) over known and proposed names
+    together the score is log(Σ_proposed p / Σ_known p), a monotone function of the mass on proposed names. It
+    assumes that the new class can be named, and never looks at source or target labels. Use it on images with
+    CLIP embeddings; it fails where the new class has no everyday name, or is called by a known class's.
+
+    Parameters
+    ----------
+    candidate_embeddings : names proposed for every row alike, embedded, (m, d): for instance a vocabulary
+    decoder : folder of a caption decoder, which proposes names for each row of its own (extra ``encoders``)
+    text_encoder : folder of the text model that embeds proposed names, and the classes' names if
+        ``class_embeddings`` is None; needed with ``decoder``
+    scale : what cosines are multiplied by, 100 in CLIP
+    class_embeddings, and the others : those of :class:`NameMatcher`
+
+    References
+    ----------
+    Esmaeilpour, Liu, Robertson and Shu (2022), Zero-shot out-of-distribution detection based on the pre-trained
+    model CLIP.
+
+    Examples
+    --------
+    >>> from openset import ZOC
+    >>> images, labels = np.repeat(np.eye(3)[:2], 200, axis=0), np.repeat(["cat", "dog"], 200)
+    >>> names = {"cat": [1.0, 0.1, 0.0], "dog": [0.0, 1.0, 0.1]}
+    >>> model = ZOC(class_embeddings=names, candidate_embeddings=[[0.0, 0.1, 1.0]], fpr=0.05)
+    >>> model.fit(images, labels, images).predict([[1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]).tolist()
+    ['cat', 'novel']
+    """
+
+    @takes_parameters_of(NameMatcher)
+    def __init__(
+        self,
+        *,
+        candidate_embeddings: Any = None,
+        decoder: str | None = None,
+        text_encoder: str | None = None,
+        scale: float = CLIP_SCALE,
+        **shared: Any,
+    ) -> None:
+        super().__init__(**shared)
+        self.candidate_embeddings = candidate_embeddings
+        self.decoder = decoder
+        self.text_encoder = text_encoder
+        self.scale = scale
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False  # a table alone is not enough: names must come with it
+        return tags
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_number("scale", self.scale, open_low=True)
+        if (self.candidate_embeddings is None) == (self.decoder is None):
+            given = "neither" if self.decoder is None else "both"
+            raise ValueError(
+                f"ZOC got {given} of candidate_embeddings and decoder: give the embeddings of names that rows may "
+                "be called beside the known ones, or the folder of a caption decoder. Without names, use MCM."
+            )
+        if self.decoder is not None and self.text_encoder is None:
+            raise ValueError("decoder proposes names, and text_encoder must embed them: give its folder too.")
+
+    def _fit(self, problem: Problem) -> None:
+        super()._fit(problem)
+        if self.candidate_embeddings is not None:
+            width = problem.X.shape[1]
+            self.candidates_ = to_unit_length(
+                _check_vectors("candidate_embeddings", self.candidate_embeddings, width)
+            )
+
+    def _name_vectors(self, problem: Problem) -> Vectors:
+        if self.class_embeddings is None and self.text_encoder is not None:
+            from openset.encoders.captions import embed_names
+
+            names = [str(label) for label in self.classes_.tolist()]
+            return _check_vectors("text_encoder", embed_names(self.text_encoder, names), problem.X.shape[1])
+        return super()._name_vectors(problem)
+
+    def _scores(self, rows: Vectors) -> Vectors:
+        odds = zoc_log_odds(rows, self.names_, self._candidates(rows), self.scale)
+        # a row for which no name is proposed counts as one whose only proposal is the opposite of all names
+        return np.maximum(odds, -2 * self.scale - np.log(len(self.names_)))
+
+    def _candidates(self, rows: Vectors) -> Any:
+        if self.decoder is None:
+            return self.candidates_
+        from openset.encoders.captions import propose_embeddings
+
+        known = [str(label) for label in self.classes_.tolist()]
+        return propose_embeddings(self.decoder, str(self.text_encoder), rows, known)
+
+
+def _check_vectors(name: str, given: Any, width: int, count: int | None = None) -> Vectors:
+    """Embeddings as an array (count, width) of finite numbers with a direction."""
+    try:
+        vectors = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} is not an array of numbers, (names, {width}).") from None
+    wanted = f"({'names' if count is None else count}, {width})"
+    if vectors.ndim != 2 or vectors.shape[1] != width or len(vectors) != (count or len(vectors)):
+        raise ValueError(
+            f"{name} has shape {vectors.shape}: expected {wanted}, of the same model as the {width} features."
+        )
+    if not len(vectors) or not np.isfinite(vectors).all() or (vectors == 0).all(axis=1).any():
+        raise ValueError(f"{name} is empty, or has a vector that is zero or not finite.")
+    return vectors

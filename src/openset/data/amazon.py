@@ -109,9 +109,7 @@ def _read_category(file: Path, limit: int | None, seed: int) -> tuple[list[tuple
             raise ValueError(f"{file}, review {number}: {found}. {SOURCE}")
         rating = review["overall"]
         if not isinstance(rating, (int, float)) or not 1 <= rating <= 5:
-            raise ValueError(
-                f"{file}, review {number}: 'overall' is {rating!r}, not a number of stars from 1 to 5."
-            )
+            raise ValueError(f"{file}, review {number}: 'overall' is {rating!r}, not 1 to 5 stars.")
         text = review.get("reviewText")
         if rating == 3:
             neutral += 1

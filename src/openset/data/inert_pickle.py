@@ -35,10 +35,19 @@ class _Array:
         self.state = state
 
 
-def _encode(text: str, encoding: str) -> bytes:
-    if encoding != "latin1":
-        raise pickle.UnpicklingError(f"encoding {encoding!r} is not allowed")
-    return text.encode("latin1")
+class _Encoded:
+    """Stands where ``_codecs.encode`` is named, which is how Python 3 writes bytes for Python 2.
+
+    A class and not a function: a pickle could set attributes of a function and so leave something behind.
+    """
+
+    def __new__(cls, text: str, encoding: str) -> Any:
+        if encoding != "latin1":
+            raise pickle.UnpicklingError(f"it names the encoding {encoding!r}")
+        return text.encode("latin1")
+
+    def __setstate__(self, state: Any) -> None:
+        """Nothing to set."""
 
 
 _ALLOWED: dict[tuple[str, str], Any] = {
@@ -46,7 +55,7 @@ _ALLOWED: dict[tuple[str, str], Any] = {
     ("numpy._core.multiarray", "_reconstruct"): _Array,
     ("numpy", "ndarray"): _Type,
     ("numpy", "dtype"): _Type,
-    ("_codecs", "encode"): _encode,  # how Python 3 writes bytes for Python 2
+    ("_codecs", "encode"): _Encoded,
 }
 
 

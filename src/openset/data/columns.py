@@ -178,10 +178,9 @@ def missing_in(matrix: NDArray[Any], names: tuple[str, ...]) -> Problems:
             continue
         for row in np.flatnonzero(~np.isfinite(block).all(axis=1)).tolist():
             place = int(np.flatnonzero(~np.isfinite(block[row]))[0])
-            where = (
-                f"column {names[place]!r}" if len(names) == block.shape[1] else f"{names[0]!r} at place {place}"
-            )
-            problems[start + row] = f"{where} is {'missing (NaN)' if np.isnan(block[row, place]) else 'infinite'}"
+            where = f"{names[place]!r}" if len(names) == block.shape[1] else f"{names[0]!r} at place {place}"
+            what = "missing (NaN)" if np.isnan(block[row, place]) else "infinite"
+            problems[start + row] = f"column {where} is {what}"
     return problems
 
 

@@ -23,7 +23,7 @@ def read_json_lines(path: Path) -> Iterator[dict[str, Any] | str]:
 
 def _parse(line: bytes) -> dict[str, Any] | str:
     try:
-        value = json.loads(line.decode("utf-8"))
+        value = json.loads(line.decode("utf-8-sig"))
     except UnicodeDecodeError:
         return "it is not UTF-8 text"
     except (json.JSONDecodeError, RecursionError) as error:

@@ -61,16 +61,16 @@ def concatenate(batches: Sequence[Records]) -> Records:
     first = batches[0]
     if len(batches) == 1:
         return first
+    full = [batch for batch in batches if len(batch)] or [first]  # an empty array's type says nothing
 
     def joined(name: str) -> Any:
-        parts = [getattr(batch, name) for batch in batches]
+        parts = [getattr(batch, name) for batch in full]
         return None if parts[0] is None else np.concatenate(parts)
 
     images = first.images
     if images is not None:
-        images = ImageFiles(
-            images.root, np.concatenate([b.images.paths for b in batches if b.images is not None])
-        )
+        paths = [batch.images.paths for batch in full if batch.images is not None]
+        images = ImageFiles(images.root, np.concatenate(paths))
     return Records(
         **{name: joined(name) for name in ("rows", "X", "y", "ids", "texts")},
         images=images,

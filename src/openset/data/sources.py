@@ -56,6 +56,9 @@ def _open_frame(frame: Any) -> Source:
 
 def _frame_column(series: Any) -> Any:
     """As Arrow; a column of mixed types, which Arrow refuses, as a list, so that the bad rows can be told."""
+    native = series.to_native()
+    if is_arrow(native):
+        return native
     try:
         return series.to_arrow()
     except Exception:  # each library has its own error for mixed types

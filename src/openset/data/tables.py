@@ -184,7 +184,7 @@ class _Reader:
         choice, columns = self.choice, chunk.columns
         problems: Problems = {}
         X = y = ids = texts = images = None
-        if choice.features and len(chunk.rows):
+        if choice.features:
             X = self._features(columns, problems)
         if choice.label is not None:
             y = self._keys(columns, choice.label, problems, integers)
@@ -211,6 +211,8 @@ class _Reader:
 
     def _features(self, columns: Any, problems: Problems) -> NDArray[Any]:
         names = self.choice.features
+        if not len(columns[names[0]]):
+            return np.empty((0, self.width or len(names)))
         if self.choice.vectors:
             X = _noting(problems, read_vectors(columns[names[0]], names[0], self.width))
             self.width = X.shape[1] or self.width

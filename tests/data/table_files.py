@@ -23,14 +23,15 @@ def write_table(path, table):
     elif suffix in ("stored.npz", "packed.npz"):
         (np.savez if suffix == "stored.npz" else np.savez_compressed)(path, **table)
     elif suffix in ("csv", "csv.gz", "tsv"):
-        opened = gzip.open(path, "wt", newline="") if suffix == "csv.gz" else path.open("w", newline="")
-        with opened as file:
+        with gzip.open(path, "wt", newline="") if suffix == "csv.gz" else path.open("w", newline="") as file:
             writer = csv.writer(file, delimiter="\t" if suffix == "tsv" else ",", quoting=csv.QUOTE_NONNUMERIC)
             writer.writerow(table)
             writer.writerows(zip(*table.values(), strict=True))
     elif suffix in ("jsonl", "jsonl.gz"):
         with gzip.open(path, "wt") if suffix == "jsonl.gz" else path.open("w") as file:
-            for row in zip(*(np.asarray(c).tolist() if n in matrices else c for n, c in table.items()), strict=True):
+            for row in zip(
+                *(np.asarray(c).tolist() if n in matrices else c for n, c in table.items()), strict=True
+            ):
                 file.write(json.dumps(dict(zip(table, row, strict=True))) + "\n")
     else:
         arrow = as_arrow(table)
@@ -59,6 +60,5 @@ def as_lists(matrix, fixed=True):
 def frames(table):
     """The same as data frames of each library."""
     arrow = as_arrow(table)
-    return {"arrow": arrow, "polars": pl.from_arrow(arrow), "pandas": arrow.to_pandas(), "pandas_own": pd.DataFrame(
-        {name: list(column) for name, column in table.items()}
-    )}  # fmt: skip
+    plain = pd.DataFrame({name: list(column) for name, column in table.items()})
+    return [arrow, pl.from_arrow(arrow), arrow.to_pandas(), plain]

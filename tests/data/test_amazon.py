@@ -20,7 +20,10 @@ def review(stars, text="fine"):
 
 @pytest.fixture
 def folder(tmp_path):
-    write(tmp_path / "Software_5.json.gz", [review(s, f"{s} ünï {i}") for i in range(4) for s in (1.0, 2.0, 3.0, 4.0, 5.0)])
+    write(
+        tmp_path / "Software_5.json.gz",
+        [review(s, f"{s} ünï {i}") for i in range(4) for s in (1.0, 2.0, 3.0, 4.0, 5.0)],
+    )
     empty = {"overall": 5.0, "asin": "B0"}
     write(tmp_path / "Prime_Pantry.json.gz", [review(5, "good"), review(1, "bad"), empty, review(2, "  ")])
     return tmp_path
@@ -41,7 +44,8 @@ def test_official_files_load(folder):
 
 def test_a_sample_is_uniform_bounded_and_by_seed(folder):
     one, two, other = (
-        load_amazon_reviews(folder, categories=["Software"], per_sentiment=3, random_state=seed) for seed in (0, 0, 7)
+        load_amazon_reviews(folder, categories=["Software"], per_sentiment=3, random_state=seed)
+        for seed in (0, 0, 7)
     )
     assert one.texts.tolist() == two.texts.tolist() != other.texts.tolist()
     assert np.bincount(one.sentiment).tolist() == [3, 3]
@@ -55,7 +59,9 @@ def test_a_sample_is_uniform_bounded_and_by_seed(folder):
 
 
 def test_missing_categories_are_told(folder):
-    with pytest.raises(ValueError, match="lacks the reviews of Digital_Music, Industrial_and_Scientific, Luxury.*nijianmo"):
+    with pytest.raises(
+        ValueError, match="lacks the reviews of Digital_Music, Industrial_and_Scientific, Luxury.*nijianmo"
+    ):
         load_amazon_reviews(folder)
     with pytest.raises(FileNotFoundError, match="Amazon Reviews 2018 comes from"):
         load_amazon_reviews(folder / "absent")

@@ -82,13 +82,20 @@ def test_missing_values_in_arrays(tmp_path):
         x = np.ones((5, 3), dtype)
         x[2, 1], x[4, 0] = np.nan, np.inf
         np.save(tmp_path / "x.npy", x)
-        check(tmp_path / "x.npy", "row 2: column 'array' at place 1 is missing .NaN.; row 4.*infinite", [0, 1, 3], [2, 4])
+        check(
+            tmp_path / "x.npy",
+            "row 2: column 'array' at place 1 is missing .NaN.; row 4.*infinite",
+            [0, 1, 3],
+            [2, 4],
+        )
 
 
 def test_ragged_embeddings(tmp_path):
     rows = [{"e": [1, 2.5]}, {"e": [1]}, {"e": None}, {"e": [1, None]}, {"e": "x"}, {"e": []}, {"e": [3, 4]}]
     path = jsonl(tmp_path / "t.jsonl", rows)
-    message = "row 1: column 'e' holds 1 numbers where the rows before hold 2; row 2: .* is missing; row 3: .*place 1"
+    message = (
+        "row 1: column 'e' holds 1 numbers where the rows before hold 2; row 2: .* is missing; row 3: .*place 1"
+    )
     check(path, message, [0, 6], [1, 2, 3, 4, 5])
     assert read_table(path, skip_bad=True).X.tolist() == [[1, 2.5], [3, 4]]
     lists = pa.array([row["e"] if row["e"] != "x" else None for row in rows], pa.list_(pa.float16()))
@@ -114,7 +121,9 @@ def test_empty_files(tmp_path):
             read_table(tmp_path / f"t.{suffix}")
     with pytest.raises(ValueError, match="no rows"):
         list(iter_batches(pa.table({"x": pa.array([], pa.float64())})))
-    with pytest.raises(ValueError, match="none of its 2 rows can be used. The first: row 0: column 'x' is missing"):
+    with pytest.raises(
+        ValueError, match="none of its 2 rows can be used. The first: row 0: column 'x' is missing"
+    ):
         read_table(pa.table({"x": pa.array([None, None], pa.float64())}), skip_bad=True)
 
 
@@ -145,7 +154,12 @@ def test_broken_lines(tmp_path):
     records = read_table(tmp_path / "t.csv", skip_bad=True)
     assert records.rows.tolist() == [0, 2, 4] and records.X.tolist() == [[1, 2], [4, 5], [9, 10]]
     assert [bad.row for bad in records.skipped] == [1, 3, 5]
-    check(jsonl(tmp_path / "t.jsonl", [{"x": 1}, "{", "[1]", {"x": 2}]), "row 1: it is not JSON.*row 2: it holds a list", [0, 3], [1, 2])
+    check(
+        jsonl(tmp_path / "t.jsonl", [{"x": 1}, "{", "[1]", {"x": 2}]),
+        "row 1: it is not JSON.*row 2: it holds a list",
+        [0, 3],
+        [1, 2],
+    )
     (tmp_path / "t.json").write_text('[{"x": 1},\n {"x": 2}]')
     with pytest.raises(ValueError, match="no line holds a JSON object"):
         read_table(tmp_path / "t.json")
@@ -215,7 +229,10 @@ def test_vectors_stand_alone():
     table = as_arrow({"e": np.eye(2), "n": [1, 2]})
     with pytest.raises(ValueError, match="'e' holds whole vectors, so it cannot be one feature among 2"):
         read_table(table)
-    assert read_table(table, features="e").X.shape == (2, 2) and read_table(table, features=["n"]).X.shape == (2, 1)
+    assert read_table(table, features="e").X.shape == (2, 2) and read_table(table, features=["n"]).X.shape == (
+        2,
+        1,
+    )
     with pytest.raises(ValueError, match="no columns of numbers for features; it has t"):
         read_table(pl.DataFrame({"t": ["a"]}))
 

@@ -28,7 +28,9 @@ def tables(draw):
     def column(values, **how):
         return draw(st.lists(values, min_size=n, max_size=n, **how))
 
-    label = column(st.integers(-3, 3)) if draw(st.booleans()) else column(st.sampled_from(["a", "b", "çé", "007"]))
+    label = (
+        column(st.integers(-3, 3)) if draw(st.booleans()) else column(st.sampled_from(["a", "b", "çé", "007"]))
+    )
     return {
         "a": column(NUMBERS), "b": column(st.integers(-9, 9)), "kind": label, "text": column(TEXTS),
         "key": column(ID, unique=True),
@@ -63,7 +65,7 @@ def test_tables(suffix, table, batch_rows):
 @settings(max_examples=15)
 @given(table=tables())
 def test_frames(table):
-    for frame in frames(table).values():
+    for frame in frames(table):
         assert_same(read_table(frame, label="kind", features=["a", "b"], text="text", id="key"), table)
 
 
@@ -90,7 +92,11 @@ def test_vectors(suffix, x, batch_rows):
 
 
 @settings(max_examples=20)
-@given(x=hnp.arrays(np.float32, hnp.array_shapes(min_dims=2, max_dims=4, max_side=5), elements=st.floats(-9, 9, width=32)))
+@given(
+    x=hnp.arrays(
+        np.float32, hnp.array_shapes(min_dims=2, max_dims=4, max_side=5), elements=st.floats(-9, 9, width=32)
+    )
+)
 def test_npy(x):
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "x.npy"
@@ -130,7 +136,9 @@ def test_columns_of_numbers_are_found(tmp_path):
     for suffix in ("parquet", "jsonl"):
         records = read_table(write_table(tmp_path / f"t.{suffix}", table), label="y", id="key")
         assert records.feature_names == ("a", "b") and records.X.tolist() == [[1.5, 1], [2, 0]]
-    assert read_table(as_arrow({"e": np.eye(2, dtype=np.float16), "y": [0, 1]}), label="y").feature_names == ("e",)
+    assert read_table(as_arrow({"e": np.eye(2, dtype=np.float16), "y": [0, 1]}), label="y").feature_names == (
+        "e",
+    )
     assert read_table(as_arrow({"t": ["u"], "n": [1]}), text="t").X is None
 
 
@@ -140,7 +148,9 @@ def test_labels_of_csv_are_integers_only_if_all_are(tmp_path):
         path.write_text("x,y,k\n" + "".join(f"1,{label},0{i}\n" for i, label in enumerate(labels)))
         records = read_table(path, label="y", id="k")
         assert records.y.tolist() == expected and records.ids.tolist() == ["00", "01", "02"]
-        assert [b.y.tolist() for b in iter_batches(path, label="y", batch_rows=1)] == [[label] for label in expected]
+        assert [b.y.tolist() for b in iter_batches(path, label="y", batch_rows=1)] == [
+            [label] for label in expected
+        ]
 
 
 def test_dictionaries_decimals_and_large_strings_of_arrow():
@@ -156,4 +166,8 @@ def test_dictionaries_decimals_and_large_strings_of_arrow():
         }
     )
     records = read_table(table, label="y", id="k")
-    assert records.X.tolist() == [[1.5], [2.5]] and records.y.tolist() == ["a", "b"] and records.ids.tolist() == ["p", "q"]
+    assert (
+        records.X.tolist() == [[1.5], [2.5]]
+        and records.y.tolist() == ["a", "b"]
+        and records.ids.tolist() == ["p", "q"]
+    )

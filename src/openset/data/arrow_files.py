@@ -15,7 +15,7 @@ from openset.data.chunk import Chunk, Source, slices
 from openset.data.columns import arrow_kind, kind_of
 from openset.data.common import listed, require_pyarrow
 
-_BLOCK = 4 * 2**20  # bytes of CSV parsed together; a row must fit
+_BLOCK = 2**20  # bytes of CSV parsed together: a row must fit, and pyarrow holds some thirty of them
 _PAGES = 2**20  # bytes of a Parquet column read ahead
 _SAMPLE = 1000
 

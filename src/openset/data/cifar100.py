@@ -106,7 +106,9 @@ def _archive_parts(path: Path) -> dict[str, bytes]:
                     content = archive.extractfile(member)
                     parts[inside.name] = content.read() if content else b""
     except (tarfile.TarError, EOFError, OSError) as error:
-        raise ValueError(f"{path} is not a whole tar archive ({type(error).__name__}): download it again. {SOURCE}") from None
+        raise ValueError(
+            f"{path} is not a whole tar archive ({type(error).__name__}): download it again. {SOURCE}"
+        ) from None
     return parts
 
 

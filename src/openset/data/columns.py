@@ -17,7 +17,7 @@ from openset.data.common import as_objects
 
 Problems = dict[int, str]
 Read = tuple[NDArray[Any], Problems]
-_BLOCK = 2**22  # values looked at together when searching for NaN: the temporary array stays small
+_BLOCK = 2**20  # values looked at together when searching for NaN: the temporary array stays small
 
 
 def kind_of(values: Iterable[Any], *, parse: bool = False) -> str:
@@ -186,7 +186,7 @@ def missing_in(matrix: NDArray[Any], names: tuple[str, ...]) -> Problems:
 
 def _all_finite(block: NDArray[Any]) -> bool:
     if block.dtype == np.float16:  # five times as fast as isfinite
-        return bool(((block.view(np.uint16) & np.uint16(0x7FFF)) < 0x7C00).all())
+        return bool((block.view(np.uint16) & np.uint16(0x7FFF)).max() < 0x7C00)
     return bool(np.isfinite(block).all())
 
 

@@ -61,7 +61,7 @@ def iter_batches(
     text: str | None = None,
     image: str | None = None,
     id: str | None = None,
-    batch_rows: int = 65536,
+    batch_rows: int = 16384,
     skip_bad: bool = False,
 ) -> Iterator[Records]:
     """The same as :func:`read_table`, at most ``batch_rows`` rows at a time, for files larger than memory.

@@ -52,6 +52,18 @@ def test_missing_columns_suggest_the_closest(tmp_path, suffix):
         read_table(path, features=[])
 
 
+def test_numbers_too_large(tmp_path):
+    rows = [{"x": 1}, {"x": 10**400}, {"x": 2}]
+    check(jsonl(tmp_path / "t.jsonl", rows), "row 1: column 'x' holds 1000.*not a number", [0, 2], [1])
+    check(
+        jsonl(tmp_path / "v.jsonl", [{"x": [r["x"]]} for r in rows]), "row 1.*not a list of numbers", [0, 2], [1]
+    )
+
+
+def test_float_ids_are_told_apart():
+    assert read_table(pl.DataFrame({"x": [1, 2], "k": [-1.0, -2.0]}), id="k").ids.tolist() == [-1, -2]
+
+
 def test_mixed_types(tmp_path):
     rows = [{"x": 1, "y": "a"}, {"x": "two", "y": "b"}, {"x": 3, "y": 4}, {"x": 5, "y": "a"}]
     message = "row 1: column 'x' holds 'two' .str., not a number; row 2: column 'y' mixes types: it holds 4 .int."

@@ -64,6 +64,12 @@ def test_an_archive_that_reaches_outside_is_refused(tmp_path):
     assert sorted(p.name for p in tmp_path.rglob("*")) == ["c.tar.gz", "inside"]
 
 
+def test_an_archive_that_claims_too_much_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr("openset.data.cifar100._LARGEST_PART", 1000)
+    with pytest.raises(ValueError, match="'cifar-100-python/train' claims [0-9]+ bytes"):
+        load_cifar100(write_cifar(tmp_path / "c.tar.gz", cifar_parts()[0]), partial=True)
+
+
 def test_bad_archives_have_clear_errors(tmp_path):
     with pytest.raises(FileNotFoundError, match="does not exist. CIFAR-100 comes from"):
         load_cifar100(tmp_path / "absent.tar.gz")

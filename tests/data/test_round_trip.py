@@ -6,6 +6,7 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -17,7 +18,9 @@ from openset.data import iter_batches, read_table
 TABLES = ["parquet", "feather", "arrow", "csv", "csv.gz", "tsv", "jsonl", "jsonl.gz"]
 VECTORS = ["parquet", "feather", "arrow", "jsonl", "stored.npz", "packed.npz"]
 NUMBERS = st.floats(-1e6, 1e6, allow_nan=False)
-TEXTS = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]), min_size=1, max_size=8)
+TEXTS = st.text(
+    st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]) | st.sampled_from('\n\t",'), max_size=8
+)
 ID = st.text(st.characters(codec="ascii", categories=["L", "N"]), min_size=1, max_size=6)
 
 
@@ -140,6 +143,15 @@ def test_columns_of_numbers_are_found(tmp_path):
         "e",
     )
     assert read_table(as_arrow({"t": ["u"], "n": [1]}), text="t").X is None
+
+
+def test_what_is_no_feature_is_left_out(tmp_path):
+    frame = pd.DataFrame({"x": [1.5, 2.5, 3.5]}, index=[3, 5, 9])
+    frame.drop(5).to_parquet(tmp_path / "t.parquet")
+    assert read_table(tmp_path / "t.parquet").feature_names == ("x",)
+    table = {"x": [1, 2], "tags": [["red"], ["red", "blue"]]}
+    for suffix in ("jsonl", "parquet"):
+        assert read_table(write_table(tmp_path / f"tags.{suffix}", table)).feature_names == ("x",)
 
 
 def test_labels_of_csv_are_integers_only_if_all_are(tmp_path):

@@ -88,6 +88,7 @@ def load_amazon_reviews(
             labels += [category] * len(chosen)
             rows += chosen
             notes.append(note)
+        update(len(paths), len(paths), "")
     ratings = np.asarray([rating for _, rating, _ in rows])
     return Dataset(
         name="amazon", title="Amazon Reviews 2018", citation=CITATION, label=np.asarray(labels),

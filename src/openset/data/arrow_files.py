@@ -117,7 +117,7 @@ def _csv_batches(path: Path, columns: list[str] | None, note: Any) -> Iterator[A
     import pyarrow as pa
     import pyarrow.csv as csv
 
-    delimiter = "\t" if ".tsv" in path.suffixes else ","
+    delimiter = "\t" if ".tsv" in path.name.lower() else ","
     read = csv.ReadOptions(use_threads=False, block_size=_BLOCK)
     parse = csv.ParseOptions(delimiter=delimiter, newlines_in_values=True, invalid_row_handler=note)
     try:

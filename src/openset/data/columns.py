@@ -25,12 +25,20 @@ def kind_of(values: Iterable[Any], *, parse: bool = False) -> str:
 
     >>> kind_of([1, 2.5, None, "x"]), kind_of([[1, 2]]), kind_of(["1", "2"]), kind_of(["1"], parse=True)
     ('number', 'vector', 'other', 'number')
+    >>> kind_of([["red", "blue"], ["red"]])
+    'other'
     """
-    kinds = Counter(
-        "number" if _as_number(value, parse) is not None else "vector" if isinstance(value, list) else "other"
-        for value in values
-        if value is not None
-    )
+
+    def kind(value: Any) -> str:
+        if isinstance(value, list):
+            return (
+                "vector"
+                if all(item is None or _as_number(item, False) is not None for item in value)
+                else "other"
+            )
+        return "number" if _as_number(value, parse) is not None else "other"
+
+    kinds = Counter(kind(value) for value in values if value is not None)
     return kinds.most_common(1)[0][0] if kinds else "other"
 
 
@@ -216,7 +224,7 @@ def _each(column: Any, name: str, convert: Callable[[Any], Any], blank: Any, dty
 
 
 def _as_number(value: Any, parse: bool) -> float | None:
-    if isinstance(value, (bool, int, float)):
+    if isinstance(value, float) or (isinstance(value, int) and abs(value) < 2**1023):
         return float(value)
     if parse and isinstance(value, (bytes, str)):
         text = value.decode("utf-8", "replace") if isinstance(value, bytes) else value

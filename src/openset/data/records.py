@@ -96,7 +96,11 @@ class SeenIds:
         >>> seen.repeated(np.array([1, 2, 1])).tolist(), seen.repeated(np.array([3, 2])).tolist()
         ([False, False, True], [False, True])
         """
-        keys = ids.astype(np.int64) if ids.dtype.kind in "iub" else np.fromiter(map(hash, ids.tolist()), np.int64)
+        if ids.dtype.kind == "f":
+            keys = ids.astype(np.float64).view(np.int64)
+        else:
+            is_integer = ids.dtype.kind in "iub"
+            keys = ids.astype(np.int64) if is_integer else np.fromiter(map(hash, ids.tolist()), np.int64)
         unique, first = np.unique(keys, return_index=True)
         again = np.ones(len(keys), dtype=bool)
         again[first] = False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
@@ -18,6 +19,7 @@ from openset.data.records import Records, SeenIds, SkippedRow, concatenate
 from openset.data.sources import open_source
 from openset.params import check_flag, check_integer
 
+_PANDAS_INDEX = re.compile(r"__index_level_\d+__$")  # what pandas adds to a file, no feature
 _INTEGER = r"^-?(0|[1-9][0-9]{0,17})$"
 
 
@@ -122,7 +124,11 @@ def _choose(
 
 
 def _numeric(source: Source, label: str | None, id_: str | None) -> list[str]:
-    named = [name for name, kind in source.kinds.items() if kind != "other" and name not in (label, id_)]
+    named = [
+        name
+        for name, kind in source.kinds.items()
+        if kind != "other" and name not in (label, id_) and not _PANDAS_INDEX.match(name)
+    ]
     if not named:
         raise ValueError(
             f"{source.name} has no columns of numbers for features; it has {listed(source.kinds, 20) or 'none'}. "
@@ -197,7 +203,7 @@ class _Reader:
             problems.update({row: problem for row, problem in found.items() if problem is not None})
         if choice.id is not None:
             ids = self._keys(columns, choice.id, problems)
-            good = np.asarray([row for row in range(len(ids)) if row not in problems], dtype=np.int64)
+            good = np.flatnonzero(_kept(len(ids), problems))
             for row in good[self.seen.repeated(ids[good])].tolist():
                 problems[row] = f"id {ids[row]!s} in column {choice.id!r} came before"
         records = Records(chunk.rows, X, y, ids, texts, images, choice.features)
@@ -238,6 +244,12 @@ def _noting(problems: Problems, read: tuple[NDArray[Any], Problems]) -> NDArray[
     return array
 
 
+def _kept(n_rows: int, problems: Problems) -> NDArray[np.bool_]:
+    keep = np.ones(n_rows, dtype=bool)
+    keep[list(problems)] = False
+    return keep
+
+
 def _refusal(name: str, skipped: Sequence[SkippedRow]) -> str:
     shown = "; ".join(f"row {bad.row}: {bad.reason}" for bad in skipped[:5])
     more = f"; and {len(skipped) - 5} more" if len(skipped) > 5 else ""
@@ -245,8 +257,7 @@ def _refusal(name: str, skipped: Sequence[SkippedRow]) -> str:
 
 
 def _without(records: Records, problems: Problems, skipped: tuple[SkippedRow, ...]) -> Records:
-    keep = np.ones(len(records), dtype=bool)
-    keep[list(problems)] = False
+    keep = _kept(len(records), problems)
     parts = {
         name: getattr(records, name)[keep]
         for name in ("rows", "X", "y", "ids", "texts", "images")

@@ -258,3 +258,32 @@ def test_without_pyarrow_the_extra_is_named(tmp_path, monkeypatch):
         read_table(path)
     assert read_table(tmp_path / "t.npz").X.shape == (2, 2)
     assert read_table(tmp_path / "t.jsonl", label="y").X.tolist() == [[1.5]]
+
+
+def test_row_numbers_of_a_long_csv_with_broken_lines(tmp_path):
+    random = np.random.default_rng(0)
+    broken = set(random.choice(40_000, 300, replace=False).tolist()) | {0, 39_999}
+    with (tmp_path / "t.csv").open("w") as file:
+        file.write("n,t\n")
+        file.writelines(f"{i}\n" if i in broken else f'{i},"{"w" * 60}\n{i}"\n' for i in range(40_000))
+    assert (tmp_path / "t.csv").stat().st_size > 2 * 2**20, "several blocks are needed"
+    batches = list(iter_batches(tmp_path / "t.csv", features="n", text="t", skip_bad=True, batch_rows=700))
+    rows = np.concatenate([batch.rows for batch in batches])
+    assert rows.tolist() == [i for i in range(40_000) if i not in broken]
+    np.testing.assert_array_equal(np.concatenate([batch.X[:, 0] for batch in batches]), rows)
+    assert [bad.row for batch in batches for bad in batch.skipped] == sorted(broken)
+
+
+def test_batches_without_a_good_row_keep_their_list():
+    batches = list(
+        iter_batches(
+            pl.DataFrame({"x": [1.0, None, None, 4.0], "y": [0, 1, 0, 1]}), label="y", batch_rows=1, skip_bad=True
+        )
+    )
+    assert [len(batch) for batch in batches] == [1, 0, 0, 1] and [batch.n_skipped for batch in batches] == [
+        0,
+        1,
+        1,
+        0,
+    ]
+    assert all(batch.X.shape[1] == 1 for batch in batches)

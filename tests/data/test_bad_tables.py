@@ -175,6 +175,9 @@ def test_broken_lines(tmp_path):
     (tmp_path / "t.json").write_text('[{"x": 1},\n {"x": 2}]')
     with pytest.raises(ValueError, match="no line holds a JSON object"):
         read_table(tmp_path / "t.json")
+    (tmp_path / "long.csv").write_text(f"t\n{'x' * 3_000_000}\nb\n")
+    with pytest.raises(ValueError, match="a row is longer than 1 MB, so write the table as Parquet"):
+        read_table(tmp_path / "long.csv", text="t")
     (tmp_path / "d.csv").write_text("x,x\n1,2\n")
     with pytest.raises(ValueError, match="several columns named 'x'"):
         read_table(tmp_path / "d.csv")

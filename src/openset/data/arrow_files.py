@@ -134,7 +134,9 @@ def _csv_batches(path: Path, columns: list[str] | None, note: Any) -> Iterator[A
     except UnicodeDecodeError:
         raise ValueError(f"{path}: the header is not UTF-8 text: save the file as UTF-8.") from None
     except pa.ArrowInvalid as error:
-        raise ValueError(f"{path} is not a readable CSV file: {error}") from None
+        too_long = "straddling" in str(error)
+        reason = "a row is longer than 1 MB, so write the table as Parquet" if too_long else error
+        raise ValueError(f"{path} is not a readable CSV file: {reason}") from None
 
 
 def _row_numbers(start: int, count: int, broken: Mapping[int, str]) -> NDArray[np.int64]:

@@ -1,0 +1,32 @@
+"""The paper's datasets and their stand-ins, and reading what users have."""
+
+from __future__ import annotations
+
+from openset.data.amazon import load_amazon_reviews
+from openset.data.catalogue import DATASETS, load_dataset
+from openset.data.cifar100 import load_cifar100
+from openset.data.dataset import Dataset
+from openset.data.images import ImageFiles
+from openset.data.records import Records, SkippedRow
+from openset.data.stand_ins import load_amazon_fdu_mtl, load_clinc150, load_sun_scenes
+from openset.data.sun397 import draw_novel_subtypes, load_sun397, sun397_hierarchy
+from openset.data.tables import iter_batches, read_table
+
+__all__ = [
+    "DATASETS",
+    "Dataset",
+    "ImageFiles",
+    "Records",
+    "SkippedRow",
+    "draw_novel_subtypes",
+    "iter_batches",
+    "load_amazon_fdu_mtl",
+    "load_amazon_reviews",
+    "load_cifar100",
+    "load_clinc150",
+    "load_dataset",
+    "load_sun397",
+    "load_sun_scenes",
+    "read_table",
+    "sun397_hierarchy",
+]

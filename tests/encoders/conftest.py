@@ -12,7 +12,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))  # tiny_encoder, here and in processes that tests start
 
-WORDS = "the a red blue big small cat dog house runs sleeps over under and then".split()
+WORDS = ["the", "a", "red", "blue", "big", "small", "cat", "dog", "house", "runs", "sleeps", "over", "under", "and"]
 
 
 @pytest.fixture(autouse=True)
@@ -67,7 +67,11 @@ def sentence_bert(bert, tmp_path_factory):
         (directory / "1_Pooling").mkdir()
         names = {"mean": "mean_tokens", "cls": "cls_token", "max": "max_tokens"}
         flags = {f"pooling_mode_{name}": key == mode for key, name in names.items()}
-        pooling = {"word_embedding_dimension": 24, **flags} if old else {"embedding_dimension": 24, "pooling_mode": mode}
+        pooling = (
+            {"word_embedding_dimension": 24, **flags}
+            if old
+            else {"embedding_dimension": 24, "pooling_mode": mode}
+        )
         (directory / "1_Pooling" / "config.json").write_text(json.dumps(pooling))
         (directory / "config_sentence_transformers.json").write_text(json.dumps(general or {}))
         (directory / "sentence_bert_config.json").write_text(json.dumps({"max_seq_length": 64}))

@@ -26,6 +26,11 @@ def same(a, b):
     return a.keys() == b.keys() and all(np.array_equal(a[k], b[k]) and a[k].dtype == np.float32 for k in a)
 
 
+def read_then_write(cache, kept):
+    with cache.open() as opened:
+        return opened.get(kept), opened.put(kept)
+
+
 def test_what_was_put_is_got_in_another_session(tmp_path):
     kept = rows(range(1200))
     with FeatureCache(tmp_path).open() as cache:
@@ -100,7 +105,7 @@ def test_a_changed_entry_is_not_trusted(tmp_path, change):
     with cache.open() as opened:
         opened.put(kept)
     connection = sqlite3.connect(cache.file)
-    connection.execute(change + " WHERE id = 1" if "WHERE" not in change else change + " WHERE id = 1")
+    connection.execute(change + " WHERE id = 1")
     connection.commit()
     connection.close()
     with cache.open() as opened:
@@ -123,10 +128,9 @@ def test_a_damaged_file_starts_anew(tmp_path, damage):
         cache.file.write_bytes(content[: len(content) // 2 + 100])
     else:
         cache.file.write_bytes(content[:4096] + b"\x5a" * (len(content) - 4096))
-    with pytest.warns(UserWarning, match="damaged and starts anew"), cache.open() as opened:
-        found = opened.get(kept)
-        assert same(found, {k: kept[k] for k in found})
-        assert same(opened.put(kept), kept)
+    with pytest.warns(UserWarning, match="damaged and starts anew"):
+        found, stored = read_then_write(cache, kept)
+    assert same(found, {k: kept[k] for k in found}) and same(stored, kept)
     with cache.open() as opened:
         assert same(opened.get(kept), kept)
 
@@ -144,7 +148,10 @@ def test_bad_places_and_limits_are_told(tmp_path):
     with pytest.raises(ValueError, match="at least 1 MiB"):
         FeatureCache(tmp_path, limit=1000)
     (tmp_path / "file").write_text("")
-    with pytest.raises(ValueError, match="cannot open the feature cache .*OPENSET_CACHE"), FeatureCache(tmp_path / "file").open():
+    with (
+        pytest.raises(ValueError, match="cannot open the feature cache .*OPENSET_CACHE"),
+        FeatureCache(tmp_path / "file").open(),
+    ):
         pass
 
 

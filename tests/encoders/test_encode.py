@@ -19,7 +19,6 @@ from openset.encoders import FeatureCache, ImageEncoder, TextEncoder, encode_ima
 from openset.encoders.encode import encode
 
 
-
 def run(items, encoder, cache, batch_size=16):
     return encode(items, encoder, batch_size=batch_size, cache=cache, progress=False)
 
@@ -107,7 +106,9 @@ print(encoder.rows_computed)
 
 
 def test_processes_that_share_a_cache_end_with_the_same_bits(tmp_path):
-    processes = [python(SHARED, tmp_path / "cache", tmp_path / f"{i}.npy", size) for i, size in enumerate((7, 10, 16))]
+    processes = [
+        python(SHARED, tmp_path / "cache", tmp_path / f"{i}.npy", size) for i, size in enumerate((7, 10, 16))
+    ]
     for process in processes:
         _, errors = process.communicate(timeout=120)
         assert process.returncode == 0, errors

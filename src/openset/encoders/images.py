@@ -159,15 +159,15 @@ def load_efficientnet_lite0(directory: Path, device: str) -> LoadedModel:
 def load_transformers(directory: Path, device: str) -> LoadedModel:
     """A vision model of transformers with its own preprocessing, through Pillow: torchvision is not needed."""
     try:
-        from transformers import AutoImageProcessor, AutoModel, CLIPVisionModelWithProjection
+        from transformers import AutoImageProcessor, AutoModel, CLIPModel, CLIPVisionModelWithProjection
     except ModuleNotFoundError as error:
         raise MissingExtraError("encoding images", "encoders") from error
     if not (directory / "preprocessor_config.json").is_file():
         raise ValueError(f"{directory} has no preprocessor_config.json: it is no image model")
     processor = AutoImageProcessor.from_pretrained(directory, backend="pil", local_files_only=True)
-    config = read_json(directory / "config.json")
-    projected = {"CLIPModel", "CLIPVisionModelWithProjection"} & set(config.get("architectures") or ())
-    model = load_pretrained(CLIPVisionModelWithProjection if projected else AutoModel, directory, device)
+    architecture = (read_json(directory / "config.json").get("architectures") or [""])[0]
+    projecting = {loader.__name__: loader for loader in (CLIPModel, CLIPVisionModelWithProjection)}
+    model = load_pretrained(projecting.get(architecture, AutoModel), directory, device)
     if hasattr(getattr(model, "pooler", None), "dense"):
         model.pooler = None  # ViT's is a layer of its pre-training that many checkpoints lack
 
@@ -175,9 +175,9 @@ def load_transformers(directory: Path, device: str) -> LoadedModel:
         return np.asarray(processor(images=image, return_tensors="np")["pixel_values"][0], dtype=np.float32)
 
     def features(pixels: Any) -> Any:
+        if architecture in projecting:
+            return model.visual_projection(model.vision_model(pixel_values=pixels).pooler_output)
         output = model(pixel_values=pixels)
-        if projected:
-            return output.image_embeds
         pooled = output.get("pooler_output")
         return output.last_hidden_state[:, 0] if pooled is None else pooled.flatten(1)
 

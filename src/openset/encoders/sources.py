@@ -30,7 +30,7 @@ def model_directory(name: str | Path) -> Path:
     if str(name) in PACKAGED:
         return _packaged_directory(str(name))
     directory = Path(name).expanduser()
-    if directory.is_dir():
+    if name != "" and directory.is_dir():
         return directory
     if isinstance(name, Path) or not _is_hub_name(name):
         raise ValueError(
@@ -50,7 +50,7 @@ def _packaged_directory(name: str) -> Path:
 
 
 def _is_hub_name(name: str) -> bool:
-    return name.count("/") <= 1 and not name.startswith((".", "/", "~")) and "\\" not in name and name != ""
+    return name != "" and name.count("/") <= 1 and not name.startswith((".", "/", "~")) and "\\" not in name
 
 
 def _hub_directory(name: str) -> Path:

@@ -5,8 +5,8 @@
 "Forward" is the bare model on the same batches, tokenised, decoded and padded beforehand: nothing that uses this
 model can be faster. "Encode" starts from texts or JPEG bytes and ends with features in an empty cache on disk.
 Both are timed in turn, round after round, who goes first alternating, and the ratio is the median over rounds
-of forward time / encode time: 1.0 is as fast as the model, 0.9 within 10 % of it. Processor time counts all threads,
-so what is read and decoded while the model computes, too. "Cached" is the second run.
+of forward time / encode time: 1.0 is as fast as the model, 0.9 within 10 % of it. Processor time counts all
+threads, so also what is read and decoded while the model computes. "Cached" is the second run.
 """
 
 from __future__ import annotations

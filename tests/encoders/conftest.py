@@ -12,7 +12,22 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))  # tiny_encoder, here and in processes that tests start
 
-WORDS = ["the", "a", "red", "blue", "big", "small", "cat", "dog", "house", "runs", "sleeps", "over", "under", "and"]
+WORDS = [
+    "the",
+    "a",
+    "red",
+    "blue",
+    "big",
+    "small",
+    "cat",
+    "dog",
+    "house",
+    "runs",
+    "sleeps",
+    "over",
+    "under",
+    "and",
+]
 
 
 @pytest.fixture(autouse=True)
@@ -107,6 +122,10 @@ def vision(tmp_path_factory):
         "vit_classifier": (t.ViTForImageClassification(t.ViTConfig(**seen)), t.ViTImageProcessorPil(**square)),
         "clip": (t.CLIPModel(clip), t.CLIPImageProcessorPil(**shortest)),
         "clip_vision": (t.CLIPVisionModel(t.CLIPVisionConfig(**seen)), t.CLIPImageProcessorPil(**shortest)),
+        "clip_projected": (
+            t.CLIPVisionModelWithProjection(t.CLIPVisionConfig(**seen, projection_dim=12)),
+            t.CLIPImageProcessorPil(**shortest),
+        ),
         "resnet": (t.ResNetModel(resnet), t.ConvNextImageProcessorPil(size={"shortest_edge": 32})),
     }
     return {name: save_vision(folder / name, *parts) for name, parts in models.items()}

@@ -10,7 +10,7 @@ from PIL import Image
 from openset.encoders import ImageEncoder, encode_images
 from openset.encoders.images import centre_square
 
-MODELS = {"vit": 16, "vit_classifier": 16, "clip": 12, "clip_vision": 16, "resnet": 16}
+MODELS = {"vit": 16, "vit_classifier": 16, "clip": 12, "clip_projected": 12, "clip_vision": 16, "resnet": 16}
 
 
 @pytest.fixture(scope="module")
@@ -35,6 +35,13 @@ def by_hand(name, directory, picture):
         if name == "clip":
             model = t.CLIPModel.from_pretrained(directory).eval()
             return model.visual_projection(model.vision_model(**pixels).pooler_output)[0].numpy()
+        if name == "clip_projected":
+            return (
+                t.CLIPVisionModelWithProjection.from_pretrained(directory)
+                .eval()(**pixels)
+                .image_embeds[0]
+                .numpy()
+            )
         if name == "vit_classifier":
             model = t.ViTForImageClassification.from_pretrained(directory).eval().vit
         else:

@@ -156,6 +156,13 @@ def test_a_directory_that_lacks_weights_is_refused(bert, tmp_path):
         encoded(["the cat"], directory)
 
 
+def test_an_image_model_is_no_text_model(vision):
+    with pytest.raises(ValueError, match="model of text and images; pass a text model"):
+        TextEncoder(vision["clip"])
+    with pytest.raises(ValueError, match="resnet holds no tokenizer that transformers can load"):
+        encoded(["the cat"], vision["resnet"])
+
+
 def test_bad_settings_are_told(bert):
     with pytest.raises(ValueError, match="pooling must be"):
         TextEncoder(bert, pooling="max")
@@ -172,3 +179,5 @@ def test_the_embedded_minilm_gives_the_published_features(shared_data):
     features = encoded([texts[int(row)].as_py() for row in rows], "minilm", batch_size=8)
     assert np.abs(features - published[rows].astype(np.float32)).max() < 2e-4  # float16 keeps 11 bits
     assert TextEncoder().settings["max_tokens"] == 128
+    alone = encoded([texts[int(row)].as_py() for row in rows[:3]], "minilm", batch_size=1)
+    np.testing.assert_allclose(alone, features[:3], atol=1e-5)

@@ -173,8 +173,10 @@ class OpenCache:
     def _put(self, features: Mapping[bytes, Features]) -> dict[bytes, Features]:
         with self._transaction():
             kept = self._read(features.keys())
-            for key in features.keys() - kept.keys():
-                data = features[key].astype("<f4").tobytes()
+            for key, vector in features.items():
+                if key in kept:
+                    continue
+                data = vector.astype("<f4").tobytes()
                 entry = self._connection.execute(
                     "INSERT INTO entries (key, used) VALUES (?, ?)", (key, self._use)
                 )

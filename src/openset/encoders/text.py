@@ -33,6 +33,8 @@ class Recipe(NamedTuple):
 
 def read_recipe(directory: Path) -> Recipe:
     """Read a sentence-transformers directory's own description; a plain model is mean-pooled."""
+    if "vision_config" in read_json(directory / "config.json"):
+        raise ValueError(f"{directory} is a model of text and images; pass a text model, or use ImageEncoder")
     modules = read_json(directory / "modules.json")
     if not modules:
         return Recipe([directory])
@@ -141,7 +143,11 @@ class TextEncoder(Encoder):
             from transformers import AutoTokenizer
         except ModuleNotFoundError as error:
             raise MissingExtraError("encoding text", "encoders") from error
-        return AutoTokenizer.from_pretrained(self._recipe.directories[0], local_files_only=True)
+        directory = self._recipe.directories[0]
+        try:
+            return AutoTokenizer.from_pretrained(directory, local_files_only=True)
+        except (OSError, ValueError) as error:
+            raise ValueError(f"{directory} holds no tokenizer that transformers can load: {error}") from error
 
     @cached_property
     def _model(self) -> Any:

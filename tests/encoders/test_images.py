@@ -119,8 +119,9 @@ def test_unreadable_images_are_told_with_their_row(vision, pictures, tmp_path):
 
 
 def test_a_text_model_is_no_image_model(bert, pictures):
-    with pytest.raises(ValueError, match="no preprocessor_config.json"):
-        encoded(pictures, bert)
+    for model in (bert, "minilm"):
+        with pytest.raises(ValueError, match="no preprocessor_config.json"):
+            encoded(pictures, model)
 
 
 def test_the_centre_square_is_the_largest_and_rounds_down():

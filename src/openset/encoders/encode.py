@@ -12,7 +12,7 @@ import numpy as np
 
 from openset.encoders.cache import FeatureCache, NoCache, OpenCache
 from openset.encoders.encoder import Encoder, Features
-from openset.encoders.images import ImageEncoder
+from openset.encoders.images import EMBEDDED, ImageEncoder
 from openset.encoders.sources import model_directory
 from openset.encoders.text import TextEncoder
 from openset.progress import progress_bar
@@ -30,7 +30,7 @@ def load_encoder(name: str | Path, **settings: Any) -> TextEncoder | ImageEncode
     32
     """
     directory = model_directory(name)
-    sees = name == "efficientnet_lite0" or (directory / "preprocessor_config.json").is_file()
+    sees = name == EMBEDDED or (directory / "preprocessor_config.json").is_file()
     return ImageEncoder(name, **settings) if sees else TextEncoder(name, **settings)
 
 
@@ -60,7 +60,7 @@ def encode_texts(
 
 def encode_images(
     images: Iterable[Any],
-    encoder: str | Path | ImageEncoder = "efficientnet_lite0",
+    encoder: str | Path | ImageEncoder = EMBEDDED,
     *,
     batch_size: int = 32,
     cache: Cache = True,

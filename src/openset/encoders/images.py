@@ -13,12 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from openset.encoders.encoder import Batch, Encoder, load_pretrained
-from openset.encoders.sources import PACKAGED, model_directory, model_files, read_json
+from openset.encoders.sources import model_directory, model_files, read_json
 from openset.errors import MissingExtraError
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
+EMBEDDED = "efficientnet_lite0"
 LITE_SIDE = 192
 """Side, in pixels, of what EfficientNet-Lite0 is shown."""
 
@@ -44,17 +45,15 @@ class ImageEncoder(Encoder):
     device : where torch computes.
 
     >>> ImageEncoder()
-    ImageEncoder('efficientnet_lite0', normalise=False)
+    ImageEncoder('efficientnet_lite0', normalise=False, side=192)
     """
 
     kind = "image"
 
-    def __init__(
-        self, model: str | Path = "efficientnet_lite0", *, normalise: bool = False, device: str = "cpu"
-    ) -> None:
+    def __init__(self, model: str | Path = EMBEDDED, *, normalise: bool = False, device: str = "cpu") -> None:
         self.name = str(model)
         self.device = device
-        self.settings = {"normalise": normalise}
+        self.settings = {"normalise": normalise} | ({"side": LITE_SIDE} if self.name == EMBEDDED else {})
         self._directory = model_directory(model)
 
     def batches(self, items: Sequence[Any], rows: Sequence[int], batch_size: int) -> Iterator[Batch]:
@@ -68,7 +67,7 @@ class ImageEncoder(Encoder):
 
     @cached_property
     def _loaded(self) -> LoadedModel:
-        if self.name in PACKAGED:
+        if self.name == EMBEDDED:
             return load_efficientnet_lite0(self._directory, self.device)
         return load_transformers(self._directory, self.device)
 
@@ -76,8 +75,9 @@ class ImageEncoder(Encoder):
         return self._loaded.features(tensors["pixel_values"])
 
     def _files(self) -> list[Path]:
-        packaged = self.name in PACKAGED
-        return sorted(self._directory.glob("*.pth")) if packaged else model_files([self._directory])
+        if self.name == EMBEDDED:
+            return sorted(self._directory.glob("*.pth"))
+        return model_files([self._directory])
 
     def _sample(self) -> NDArray[np.uint8]:
         return np.zeros((8, 8, 3), dtype=np.uint8)

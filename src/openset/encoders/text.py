@@ -56,7 +56,7 @@ def read_recipe(directory: Path) -> Recipe:
 
 
 def _pooling_mode(settings: dict[str, Any], directory: Path) -> Pooling:
-    """The mode, as sentence-transformers writes it today (one word) or wrote it before 5 (flags)."""
+    """The mode, as sentence-transformers writes it now (one word) or wrote it earlier (flags)."""
     flags = {"pooling_mode_mean_tokens": "mean", "pooling_mode_cls_token": "cls"}
     active = [name for name, on in settings.items() if name.startswith("pooling_mode_") and on]
     modes = [settings["pooling_mode"]] if "pooling_mode" in settings else [flags.get(a, a) for a in active]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -41,7 +42,10 @@ class SHOT(NetworkClassifier):
 
     It assumes that target rows of known classes moved alike (another instrument, another site), so that centring
     and scaling them anew brings them back, that classes keep about equal shares, and that new rows are those
-    between the known classes. With one known class the entropy, and so the score, is 0 everywhere.
+    between the known classes. Where rows moved so far that the first pseudo-labels are mostly wrong, they confirm
+    themselves, and novel rows are learned as known (figures: docs/decisions/0011-shot.md). Source rows look
+    doubtful to a network that moved far: ``threshold_`` is then high and few rows are called novel. With one known
+    class the entropy, and so the score, is 0 everywhere.
 
     Parameters
     ----------
@@ -186,14 +190,18 @@ class ShotObjective:
         self.split = np.full(members, np.nan)
         self.labels = np.full((members, n_target), n_classes, np.int64)
         self._n_classes, self._smoothing, self._pseudo_weight = n_classes, label_smoothing, pseudo_weight
-        self._target_stage = False  # members enter it together: the evaluation point is the same for all
+
+    @property
+    def in_target_stage(self) -> bool:
+        """Members enter it together, at one evaluation point, which gives each its first split."""
+        return not np.isnan(self.split).any()
 
     def terms(self, network: Network, batch: Batch, masks: DropoutMasks) -> Terms:
         """The loss of the stage that training is in."""
         from openset.learn.losses import class_loss
         from openset.learn.primal_dual import Terms
 
-        if self._target_stage:
+        if self.in_target_stage:
             # without a gradient neither the optimiser's memory nor L2 moves a weight
             network.heads[_BODY].requires_grad_(False)
             logits = network(batch.target(batch.x), _BODY, masks)["classes"]
@@ -221,13 +229,21 @@ class ShotObjective:
         split = two_means(normalised_entropy_score(outputs["classes"])).split
         self.split[held_out.member] = split
         self.labels[held_out.member, target_rows] = pseudo_labels(outputs["classes"], outputs[_BODY], split)
-        self._target_stage = True
         return first
+
+    def state(self) -> dict[str, Any]:
+        """Pseudo-labels and splits, all that training remembers beside the network."""
+        return {"labels": self.labels, "split": self.split}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from there."""
+        self.labels, self.split = state["labels"], state["split"]
 
     def judge(self, held_out: HeldOut) -> Judgement:
         """The latest network is kept; the share of target rows taken for unknown goes into the history."""
         from openset.learn.train import KEEP_LATEST, Judgement
 
-        above = normalised_entropy_score(held_out.target["classes"]) > self.split[held_out.member]
-        unknown = float(above.mean()) if self._target_stage else float("nan")
+        split = self.split[held_out.member]
+        above = normalised_entropy_score(held_out.target["classes"]) > split
+        unknown = float("nan") if np.isnan(split) else float(above.mean())
         return Judgement(KEEP_LATEST, {**class_metrics(held_out), "unknown": unknown})

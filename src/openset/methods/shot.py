@@ -44,8 +44,8 @@ class SHOT(NetworkClassifier):
     and scaling them anew brings them back, that classes keep about equal shares, and that new rows are those
     between the known classes. Where rows moved so far that the first pseudo-labels are mostly wrong, they confirm
     themselves, and novel rows are learned as known (figures: docs/decisions/0011-shot.md). Source rows look
-    doubtful to a network that moved far: ``threshold_`` is then high and few rows are called novel. With one known
-    class the entropy, and so the score, is 0 everywhere.
+    doubtful to a network that moved far: ``threshold_`` is then high and few rows are called novel. With one
+    known class the entropy, and so the score, is 0 everywhere.
 
     Parameters
     ----------

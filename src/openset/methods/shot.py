@@ -42,8 +42,8 @@ class SHOT(NetworkClassifier):
 
     It assumes that target rows of known classes moved alike (another instrument, another site), so that centring
     and scaling them anew brings them back, that classes keep about equal shares, and that new rows are those
-    between the known classes. Where rows moved so far that the first pseudo-labels are mostly wrong, they confirm
-    themselves, and novel rows are learned as known (figures: docs/decisions/0011-shot.md). Source rows look
+    between the known classes. Where rows moved so far that the first pseudo-labels are mostly wrong, novelty
+    can become worse than source-only's (figures: docs/decisions/0011-shot.md). Source rows look
     doubtful to a network that moved far: ``threshold_`` is then high and few rows are called novel. With one
     known class the entropy, and so the score, is 0 everywhere.
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from openset.methods.pu import UPU
     from openset.methods.pulse import PULSE
     from openset.methods.sar_em import SAREM
+    from openset.methods.shot import SHOT
     from openset.methods.softmax_scores import MLS, MSP, Energy, Entropy
     from openset.methods.source_only import SourceOnly
     from openset.persistence import load
@@ -45,6 +46,7 @@ _HOME = {
     "NNPU": "openset.methods.nnpu",
     "PULSE": "openset.methods.pulse",
     "SAREM": "openset.methods.sar_em",
+    "SHOT": "openset.methods.shot",
     "UPU": "openset.methods.pu",
     "CoLOR": "openset.methods.color",
     "ConOp": "openset.methods.color",
@@ -70,6 +72,7 @@ __all__ = [
     "NNPU",
     "PULSE",
     "SAREM",
+    "SHOT",
     "UPU",
     "CoLOR",
     "ConOp",

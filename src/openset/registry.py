@@ -279,3 +279,15 @@ register(
         auroc_floor=0.95,
     )
 )
+register(
+    Method(
+        "shot",
+        "openset.methods.shot:SHOT",
+        "SHOT: hypothesis transfer, open set",
+        "Liang, Hu and Feng 2020, ICML",
+        needs="target rows",
+        assumes="known target rows moved together and kept their classes' shares; new rows are doubtful ones",
+        check_params=_FEW_STEPS,
+        auroc_floor=0.95,
+    )
+)

@@ -12,13 +12,15 @@ from openset.learn.train import MemberPlan, train
 from openset.methods.arpl import ArplObjective
 from openset.methods.boda import BodaObjective
 from openset.methods.cac import CacObjective
+from openset.methods.shot import ShotObjective
 from openset.stats.folds import make_folds
 from openset.stats.scaling import fit_scaling, moments
 
 OBJECTIVES = {
-    "boda": BodaObjective(3, 0.5),
-    "arpl": ArplObjective(3, 0.1),
-    "cac": CacObjective(3, 10.0, 0.1),
+    "boda": lambda **_: BodaObjective(3, 0.5),
+    "arpl": lambda **_: ArplObjective(3, 0.1),
+    "cac": lambda **_: CacObjective(3, 10.0, 0.1),
+    "shot": lambda **sizes: ShotObjective(3, **sizes),
 }
 
 
@@ -34,7 +36,8 @@ def test_members_together_are_runs_of_one(small, name):
     settings = SourceOnly(max_steps=50, evaluate_every=25, dropout=0.2, hidden=16)._settings()
 
     def run(chosen):
-        trained = train(OBJECTIVES[name], chosen, source, small.y, target, settings)
+        objective = OBJECTIVES[name](members=len(chosen), n_target=len(target))
+        trained = train(objective, chosen, source, small.y, target, settings)
         return head_outputs(Network.from_arrays(trained.architecture, trained.weights), target)
 
     together = run(plans)

@@ -20,3 +20,5 @@ class Architecture:
     members: int = 1
     kinds: Mapping[str, str] = field(default_factory=dict)
     """For a body whose heads are not linear, the name of their kind in ``openset.learn.network.HEAD_KINDS``."""
+    body_kinds: Mapping[str, str] = field(default_factory=dict)
+    """For a body on features that is not the usual one, the name of its kind in ``BODY_KINDS`` there."""

@@ -9,9 +9,12 @@ from torch import Tensor
 from torch.nn import functional as F
 
 
-def class_loss(logits: Tensor, y: Tensor) -> Tensor:
-    """Mean softmax cross entropy of known classes: (members, rows, k) and (members, rows) to (members,)."""
-    rows = F.cross_entropy(logits.flatten(0, 1), y.flatten(), reduction="none")
+def class_loss(logits: Tensor, y: Tensor, smoothing: float = 0.0) -> Tensor:
+    """Mean softmax cross entropy of known classes: (members, rows, k) and (members, rows) to (members,).
+
+    ``smoothing`` is the share of every label that is spread over all classes.
+    """
+    rows = F.cross_entropy(logits.flatten(0, 1), y.flatten(), reduction="none", label_smoothing=smoothing)
     return rows.view_as(y).mean(dim=1)
 
 

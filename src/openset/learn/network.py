@@ -2,7 +2,8 @@
 
 Weights are shaped members × in × out, so that every member trains in the same batched products. A body is
 dropout → linear → ReLU → dropout on features, or one copy of the user's backbone for each member. Heads are
-linear, or of another kind in ``HEAD_KINDS`` with parameters of its own, which train, save and restore alike.
+linear, or of another kind in ``HEAD_KINDS`` with parameters of its own, which train, save and restore alike;
+so are bodies on features and ``BODY_KINDS``.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from openset.learn.architecture import Architecture, HeadWidths
+from openset.learn.bottleneck import BottleneckBody, WeightNormHeads
 from openset.learn.kernels import BodyFunction, HeadsFunction, Workspace, repeatable_product
 from openset.learn.primal_dual import ParameterGroup
 from openset.learn.reciprocal import ReciprocalHeads
@@ -116,9 +118,20 @@ class Heads(Linear):
         return dict(zip(self.widths, logits.split(list(self.widths.values()), dim=-1), strict=True))
 
 
-HEAD_KINDS: dict[str, type[Heads | ReciprocalHeads]] = {"linear": Heads, "reciprocal": ReciprocalHeads}
-"""What heads can be. A kind maps (members, rows, hidden) to named outputs (members, rows, width); all its
-parameters have the members axis first, and ``initialise`` draws one member's."""
+BODY_KINDS: dict[str, type[FeatureBody | BottleneckBody]] = {
+    "relu": FeatureBody,
+    "bottleneck": BottleneckBody,
+}
+"""What bodies on features can be: (members, rows, features) to (members, rows, hidden). A backbone takes their
+place, whatever the kind."""
+
+HEAD_KINDS: dict[str, type[Heads | ReciprocalHeads | WeightNormHeads]] = {
+    "linear": Heads,
+    "reciprocal": ReciprocalHeads,
+    "weight_norm": WeightNormHeads,
+}
+"""What heads can be. A kind maps (members, rows, hidden) to named outputs (members, rows, width); all parameters
+and buffers of a kind have the members axis first, and ``initialise`` draws one member's."""
 
 
 class Network(nn.Module):
@@ -131,7 +144,9 @@ class Network(nn.Module):
         a = architecture
         self.bodies = nn.ModuleDict(
             {
-                name: FeatureBody(a, self.workspace) if backbone is None else BackboneBody(backbone, a.members)
+                name: BODY_KINDS[a.body_kinds.get(name, "relu")](a, self.workspace)
+                if backbone is None
+                else BackboneBody(backbone, a.members)
                 for name in a.bodies
             }
         )
@@ -161,10 +176,11 @@ class Network(nn.Module):
                     layer.initialise(member, generator)
         return self
 
-    def _own_layers(self) -> Iterator[FeatureBody | Heads | ReciprocalHeads]:
+    def _own_layers(self) -> Iterator[FeatureBody | BottleneckBody | Heads | ReciprocalHeads | WeightNormHeads]:
+        own = (*BODY_KINDS.values(), *HEAD_KINDS.values())
         for name in self.architecture.bodies:
             for layer in (self.bodies[name], self.heads[name]):
-                if isinstance(layer, (FeatureBody, Heads, ReciprocalHeads)):
+                if isinstance(layer, own):
                     yield layer
 
     def parameter_groups(self) -> list[ParameterGroup]:

@@ -115,10 +115,11 @@ class Batches:
 
 
 def head_outputs(
-    network: Network, rows: ScaledRows, chosen: Rows | None = None
+    network: Network, rows: ScaledRows, chosen: Rows | None = None, *, representation: bool = False
 ) -> dict[str, NDArray[np.float32]]:
     """Logits of every head for the chosen rows, (members, rows, width).
 
+    ``representation`` adds what each body makes of them, (members, rows, hidden), under the body's name.
     Rows go through in blocks of one fixed shape, the last one padded. A row's result is therefore the same
     bit for bit, whichever rows it is scored with.
     """
@@ -129,9 +130,11 @@ def head_outputs(
         x = torch.from_numpy(block).to(device).expand(members, *block.shape)
         with torch.inference_mode():
             for body in network.architecture.bodies:
-                for head, logits in network(x, body).items():
-                    parts.setdefault(head, []).append(logits[:, :size].cpu().numpy())
-    return {head: np.concatenate(blocks, axis=1) for head, blocks in parts.items()}
+                z = network.represent(x, body)
+                outputs = {**network.heads[body](z), **({body: z} if representation else {})}
+                for name, values in outputs.items():
+                    parts.setdefault(name, []).append(values[:, :size].cpu().numpy())
+    return {name: np.concatenate(blocks, axis=1) for name, blocks in parts.items()}
 
 
 def _blocks(rows: ScaledRows, chosen: Rows | None) -> Iterator[tuple[NDArray[np.float32], int]]:

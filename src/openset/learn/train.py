@@ -54,13 +54,14 @@ class Judgement:
     """Columns of the head table, one entry a head."""
 
 
-ScoreTarget = Callable[[], Mapping[str, NDArray[np.float32]]]
+ScoreTarget = Callable[..., Mapping[str, NDArray[np.float32]]]
 
 
 class Objective(Protocol):
     """What a method adds to the loop.
 
-    An objective whose heads are not linear also has ``kinds``: for such a body the name of their kind.
+    An objective whose heads are not linear also has ``kinds``: for such a body the name of their kind; one whose
+    bodies on features are not the usual ones has ``body_kinds``.
     """
 
     @property
@@ -94,8 +95,9 @@ class AdaptiveObjective(Objective, Protocol):
     def adapt(self, held_out: HeldOut, target_rows: Rows, score_target: ScoreTarget) -> bool:
         """Called for every member at every evaluation point, before it is judged.
 
-        ``target_rows`` are those that the member trains on; ``score_target()`` gives their head outputs. True
-        says that the loss means something else from now on, so that earlier losses do not count as settled.
+        ``target_rows`` are those that the member trains on; ``score_target()`` gives their head outputs, and with
+        ``representation=True`` each body's φ(x) under its name. True says that the loss means something else
+        from now on, so that earlier losses do not count as settled.
         """
         ...
 
@@ -217,6 +219,7 @@ class _Run:
             dropout=settings.dropout,
             members=len(plans),
             kinds=getattr(objective, "kinds", {}),
+            body_kinds=getattr(objective, "body_kinds", {}),
         )
         network = Network(self.architecture, backbone).initialise([s[0] for s in seeds])
         self.network = network.to(settings.device)
@@ -307,7 +310,7 @@ class _Run:
             return False
         target, rows = self.target, self.plans[held_out.member].target_train
         alone = self.network.member(held_out.member)
-        return self.objective.adapt(held_out, rows, lambda: _first(head_outputs(alone, target, rows)))
+        return self.objective.adapt(held_out, rows, lambda **kw: _first(head_outputs(alone, target, rows, **kw)))
 
     def _held_out(self, member: int, step: int, multipliers: NDArray[np.float64]) -> HeldOut:
         plan = self.plans[member]

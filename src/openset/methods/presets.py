@@ -90,6 +90,11 @@ PRESETS["arpl"] = {
 }
 PRESETS["cac"] = {name: {**values, "learning_rate": 1e-2} for name, values in PRESETS["dd"].items()}
 """The paper lists no row for it; the learning rate is its authors' own."""
+PRESETS["shot"] = {
+    name: {**values, "optimizer": "sgd", "learning_rate": 1e-2, "l2": 5e-4, "hidden": 256, "dropout": 0.0}
+    for name, values in PRESETS["dd"].items()
+}
+"""The paper lists no row for it; optimiser, rates and width are its authors' own, and they use no dropout."""
 _AS_THEY_ARE: dict[str, Any] = {"fpr": 0.01, "standardize": None}
 PRESETS["mcm"] = {name: {"fpr": 0.01} for name in PRESETS["dd"]}
 PRESETS["knn"] = PRESETS["mahalanobis"] = PRESETS["sar_em"] = dict.fromkeys(PRESETS["dd"], _AS_THEY_ARE)

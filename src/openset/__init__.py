@@ -18,6 +18,7 @@ from openset._version import __version__
 if TYPE_CHECKING:
     from openset.base import OpenSetClassifier
     from openset.errors import ModelFormatError
+    from openset.methods.anna import ANNA
     from openset.methods.arpl import ARPL
     from openset.methods.boda import BODA
     from openset.methods.cac import CAC
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from openset.stats.metrics import evaluate
 
 _HOME = {
+    "ANNA": "openset.methods.anna",
     "ARPL": "openset.methods.arpl",
     "BODA": "openset.methods.boda",
     "CAC": "openset.methods.cac",
@@ -61,6 +63,7 @@ _HOME = {
 }
 
 __all__ = [
+    "ANNA",
     "ARPL",
     "BODA",
     "CAC",

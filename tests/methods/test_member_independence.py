@@ -9,23 +9,29 @@ from openset import SourceOnly
 from openset.learn.network import Network
 from openset.learn.rows import ScaledRows, head_outputs
 from openset.learn.train import MemberPlan, train
+from openset.methods.anna import AnnaObjective
 from openset.methods.arpl import ArplObjective
 from openset.methods.boda import BodaObjective
 from openset.methods.cac import CacObjective
+from openset.shift.maps import make_feature_maps
 from openset.stats.folds import make_folds
 from openset.stats.scaling import fit_scaling, moments
 
 OBJECTIVES = {
-    "boda": BodaObjective(3, 0.5),
-    "arpl": ArplObjective(3, 0.1),
-    "cac": CacObjective(3, 10.0, 0.1),
+    "boda": lambda members: BodaObjective(3, 0.5),
+    "arpl": lambda members: ArplObjective(3, 0.1),
+    "cac": lambda members: CacObjective(3, 10.0, 0.1),
+    "anna": lambda members: AnnaObjective(
+        3, 0.5, members=members, warm_up=0.2, top=2, mining_scale=0.2, domain_reversal=0.1, target_reversal=0.5
+    ),
 }
 
 
 @pytest.mark.parametrize("name", OBJECTIVES)
 def test_members_together_are_runs_of_one(small, name):
     scaling = fit_scaling(moments(small.X), moments(small.X_target), "global")
-    source, target = ScaledRows(small.X, scaling), ScaledRows(small.X_target, scaling)
+    data = make_feature_maps(small, n_cells=4, n_background=1, random_state=0) if name == "anna" else small
+    source, target = ScaledRows(data.X, scaling), ScaledRows(data.X_target, scaling)
     folds = make_folds(small.y, members=3, fraction=0.2, random=np.random.default_rng(5))
     rows = np.arange(len(small.X_target))
     plans = [
@@ -34,7 +40,7 @@ def test_members_together_are_runs_of_one(small, name):
     settings = SourceOnly(max_steps=50, evaluate_every=25, dropout=0.2, hidden=16)._settings()
 
     def run(chosen):
-        trained = train(OBJECTIVES[name], chosen, source, small.y, target, settings)
+        trained = train(OBJECTIVES[name](len(chosen)), chosen, source, small.y, target, settings)
         return head_outputs(Network.from_arrays(trained.architecture, trained.weights), target)
 
     together = run(plans)

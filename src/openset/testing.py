@@ -72,7 +72,7 @@ def _easy_table() -> BackgroundShift:
 
 
 def _easy_maps() -> BackgroundShift:
-    return make_feature_maps(_easy_table(), n_cells=4, n_background=1, random_state=3)
+    return make_feature_maps(_easy_table(), n_cells=3, n_background=1, random_state=3)
 
 
 PROBLEMS: dict[str, Callable[[], BackgroundShift]] = {"table": _easy_table, "cells": _easy_maps}

@@ -76,7 +76,7 @@ def test_the_checks_find_the_kind_of_input_an_estimator_takes():
 
 def test_methods_can_be_listed_by_what_they_take():
     assert {m.name for m in methods("cells")} == {"anna"}
-    assert set(methods("table")) < set(methods())
+    assert "color" in {m.name for m in methods("table")} < {m.name for m in methods()}
     with pytest.raises(ValueError, match="input='images'"):
         methods("images")
     with pytest.raises(ValueError, match="input='images'"):

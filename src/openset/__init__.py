@@ -18,6 +18,7 @@ from openset._version import __version__
 if TYPE_CHECKING:
     from openset.base import OpenSetClassifier
     from openset.errors import ModelFormatError
+    from openset.methods.anna import ANNA
     from openset.methods.arpl import ARPL
     from openset.methods.boda import BODA
     from openset.methods.cac import CAC
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from openset.methods.discriminator import DomainDiscriminator
     from openset.methods.knn import KNN
     from openset.methods.mahalanobis import Mahalanobis
+    from openset.methods.names import MCM, ZOC
     from openset.methods.nnpu import NNPU
     from openset.methods.pu import UPU
     from openset.methods.pulse import PULSE
@@ -37,10 +39,12 @@ if TYPE_CHECKING:
     from openset.stats.metrics import evaluate
 
 _HOME = {
+    "ANNA": "openset.methods.anna",
     "ARPL": "openset.methods.arpl",
     "BODA": "openset.methods.boda",
     "CAC": "openset.methods.cac",
     "KNN": "openset.methods.knn",
+    "MCM": "openset.methods.names",
     "MLS": "openset.methods.softmax_scores",
     "MSP": "openset.methods.softmax_scores",
     "NNPU": "openset.methods.nnpu",
@@ -48,6 +52,7 @@ _HOME = {
     "SAREM": "openset.methods.sar_em",
     "SHOT": "openset.methods.shot",
     "UPU": "openset.methods.pu",
+    "ZOC": "openset.methods.names",
     "CoLOR": "openset.methods.color",
     "ConOp": "openset.methods.color",
     "DomainDiscriminator": "openset.methods.discriminator",
@@ -63,10 +68,12 @@ _HOME = {
 }
 
 __all__ = [
+    "ANNA",
     "ARPL",
     "BODA",
     "CAC",
     "KNN",
+    "MCM",
     "MLS",
     "MSP",
     "NNPU",
@@ -74,6 +81,7 @@ __all__ = [
     "SAREM",
     "SHOT",
     "UPU",
+    "ZOC",
     "CoLOR",
     "ConOp",
     "DomainDiscriminator",

@@ -195,7 +195,7 @@ def _model_card(model: Any, method: Method, manifest: dict[str, Any]) -> str:
         "|---|---|",
         f"| source rows | {model.n_source_} |",
         f"| target rows | {model.n_target_} |",
-        f"| features | {model.n_features_in_} |",
+        f"| features | {' × '.join(map(str, getattr(model, 'row_shape_', (model.n_features_in_,))))} |",
         f"| known classes | {len(model.classes_)}: {_shortened(model.classes_)} |",
         f"| novel label | {_cell(model.novel_label_)} |",
         f"| novel fraction of the target | {found} |",

@@ -9,6 +9,13 @@ from typing import Any
 
 from openset.params import check_choice
 
+INPUTS = {
+    "table": "one vector a row, (n, features)",
+    "cells": "a map of cells a row, (n, cells, features)",
+    "names": "one embedding a row, and embeddings of names beside",
+}
+"""The kinds of input a method can be made for; ``openset.testing`` has an easy problem of each."""
+
 
 @dataclass(frozen=True)
 class Method:
@@ -26,6 +33,8 @@ class Method:
     """Parameters for test suites: fewer steps, nothing else."""
     auroc_floor: float = 0.9
     """The least AUROC on an easy separable problem without background shift."""
+    input: str = "table"
+    """What ``X`` is, a name in ``INPUTS``."""
 
     @property
     def class_name(self) -> str:
@@ -50,13 +59,20 @@ def register(method: Method) -> Method:
     """Add a method, one's own too: it can then be saved, loaded, checked and listed like the others."""
     if method.name in _METHODS:
         raise ValueError(f"a method named {method.name!r} is registered already.")
+    check_choice("input", method.input, INPUTS)
     _METHODS[method.name] = method
     return method
 
 
-def methods() -> tuple[Method, ...]:
-    """All registered methods, in the order in which they were registered."""
-    return tuple(_METHODS.values())
+def methods(input: str | None = None) -> tuple[Method, ...]:
+    """All registered methods, in the order in which they were registered, or those for one kind of input.
+
+    >>> [method.name for method in methods("cells")]
+    ['anna']
+    """
+    if input is not None:
+        check_choice("input", input, INPUTS)
+    return tuple(method for method in _METHODS.values() if input in (None, method.input))
 
 
 def get_method(name: str) -> Method:
@@ -289,5 +305,39 @@ register(
         assumes="known target rows moved together and kept their classes' shares; new rows are doubtful ones",
         check_params=_FEW_STEPS,
         auroc_floor=0.95,
+    )
+)
+register(
+    Method(
+        "anna",
+        "openset.methods.anna:ANNA",
+        "ANNA: mined and aligned cells of maps",
+        "Li, Liu, Han and Yuan 2023, CVPR",
+        needs="target rows; maps of cells",
+        assumes="as BODA; what is new occurs unlabelled in cells of source images",
+        check_params=_FEW_STEPS,
+        auroc_floor=0.9,
+        input="cells",
+    )
+)
+register(
+    Method(
+        "mcm",
+        "openset.methods.names:MCM",
+        "MCM: likeness to the nearest class name",
+        "Ming et al. 2022, NeurIPS",
+        needs="nothing; embeddings of class names if there are",
+        assumes="a new class is about equally unlike all known names",
+    )
+)
+register(
+    Method(
+        "zoc",
+        "openset.methods.names:ZOC",
+        "ZOC: names that fit better than the known",
+        "Esmaeilpour et al. 2022, AAAI",
+        needs="embeddings of names, or a caption decoder",
+        assumes="what is new has a name that the decoder knows",
+        input="names",
     )
 )

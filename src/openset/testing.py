@@ -18,9 +18,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
+from sklearn.utils import get_tags
 
 from openset.errors import FitWarning
+from openset.params import check_choice
 from openset.registry import method_of
+from openset.shift.maps import make_feature_maps
 from openset.shift.synthetic import BackgroundShift, make_background_shift
 from openset.stats.metrics import auroc
 
@@ -31,21 +34,22 @@ DEFAULT_FLOOR = 0.9
 class Subject:
     """An estimator under test, an easy problem without background shift, and one shared fit."""
 
-    def __init__(self, estimator: Any, auroc_floor: float | None = None) -> None:
+    def __init__(self, estimator: Any, auroc_floor: float | None = None, input: str | None = None) -> None:
         self.estimator = clone(estimator)
         if "random_state" in self.estimator.get_params():
             self.estimator.set_params(random_state=0)
         method = method_of(estimator)
         self.is_registered = method is not None
         self.auroc_floor = auroc_floor or (method.auroc_floor if method else DEFAULT_FLOOR)
+        self.input = input or (method.input if method else _tagged_input(estimator))
+        check_choice("input", self.input, PROBLEMS)
+        if self.input == "names":
+            self.estimator.set_params(candidate_embeddings=_names_beside(self.data))
 
     @cached_property
     def data(self) -> BackgroundShift:
-        """Three classes, well apart, and a new one of 20 %."""
-        return make_background_shift(
-            n_source=600, n_target=600, n_test=300, n_features=10, n_classes=3, n_subtypes=1, shift=False,
-            class_distance=8, subtype_distance=0, novel_distance=8, novel_fraction=0.2, random_state=3,
-        )  # fmt: skip
+        """Three classes, well apart, and a new one of 20 %, in the shape that the method takes."""
+        return PROBLEMS[self.input]()
 
     @cached_property
     def fitted(self) -> Any:
@@ -62,12 +66,45 @@ class Subject:
         return model
 
 
-def check_open_set_estimator(estimator: Any, *, auroc_floor: float | None = None) -> None:
+def _easy_table() -> BackgroundShift:
+    return make_background_shift(
+        n_source=600, n_target=600, n_test=300, n_features=10, n_classes=3, n_subtypes=1, shift=False,
+        class_distance=8, subtype_distance=0, novel_distance=8, novel_fraction=0.2, random_state=3,
+    )  # fmt: skip
+
+
+def _easy_maps() -> BackgroundShift:
+    return make_feature_maps(_easy_table(), n_cells=3, n_background=1, random_state=3)
+
+
+def _names_beside(data: BackgroundShift) -> NDArray[np.float64]:
+    """Names that rows may be called beside the known ones: what is new, and the opposites of what is known."""
+    return np.concatenate([data.novel_centre[None], -data.centres.mean(axis=1)])
+
+
+PROBLEMS: dict[str, Callable[[], BackgroundShift]] = {
+    "table": _easy_table,
+    "cells": _easy_maps,
+    "names": _easy_table,
+}
+"""For each kind of input in ``openset.registry.INPUTS`` an easy problem without background shift."""
+
+
+def _tagged_input(estimator: Any) -> str:
+    """The kind of input that scikit-learn's tags of an estimator that is not registered speak of."""
+    accepts = get_tags(estimator).input_tags
+    return "cells" if accepts.three_d_array and not accepts.two_d_array else "table"
+
+
+def check_open_set_estimator(
+    estimator: Any, *, auroc_floor: float | None = None, input: str | None = None
+) -> None:
     """Raise an AssertionError that says what is wrong, if the estimator does not keep the contract.
 
-    ``auroc_floor`` is the least AUROC on an easy problem; by default the registry's, or 0.9.
+    ``auroc_floor`` is the least AUROC on an easy problem; by default the registry's, or 0.9. ``input`` is the
+    kind of data it takes, "table", "cells" or "names"; by default the registry's, or what its scikit-learn tags say.
     """
-    subject = Subject(estimator, auroc_floor)
+    subject = Subject(estimator, auroc_floor, input)
     for check in open_set_checks():
         check(subject)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from conftest import save_tokenizer
 
+from conftest import save_tokenizer
 from openset import ZOC, load
 from openset.encoders.captions import PROMPT, embed_names, propose_embeddings, propose_names
 

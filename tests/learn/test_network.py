@@ -6,7 +6,7 @@ import torch
 from torch.nn import functional as F
 
 from openset.learn.architecture import Architecture
-from openset.learn.network import DropoutMasks, Network
+from openset.learn.network import DropoutMasks, Network, output_shape
 
 SEEDS = [np.random.SeedSequence(i) for i in range(3)]
 
@@ -117,3 +117,25 @@ def test_every_member_has_a_backbone_of_its_own():
     state = network.member_state(1)
     assert any("running_mean" in name for name in state)
     assert network.member(1)(x[1:], "shared")["classes"].shape == (1, 4, 2)
+
+
+def test_a_map_is_read_as_its_mean_cell_and_cell_by_cell():
+    network = make_network()
+    x = torch.randn(3, 8, 5, 6, generator=torch.Generator().manual_seed(0))
+    h, cells = network.represent_with_cells(x, "shared")
+    torch.testing.assert_close(h, network.represent(x.mean(dim=2), "shared"))
+    torch.testing.assert_close(network.represent(x, "shared"), h)
+    for cell in range(5):
+        torch.testing.assert_close(cells[:, :, cell], network.represent(x[:, :, cell], "shared"))
+
+
+def test_a_backbones_map_is_its_mean_and_its_cells():
+    backbone = torch.nn.Conv2d(2, 7, 2)
+    assert output_shape(backbone, (2, 3, 4)) == (6, 7)
+    network = Network(Architecture({"shared": {"classes": 4}}, 4, 7, 0.0, members=2), backbone)
+    x = torch.randn(2, 5, 2, 3, 4, generator=torch.Generator().manual_seed(0))
+    h, cells = network.represent_with_cells(x, "shared")
+    maps = torch.stack([backbone(rows) for rows in x])
+    torch.testing.assert_close(h, maps.mean(dim=(3, 4)))
+    torch.testing.assert_close(network.represent(x, "shared"), h)
+    torch.testing.assert_close(cells[:, :, 4], maps[:, :, :, 1, 1])

@@ -125,12 +125,12 @@ def test_progress_is_reported_at_every_evaluation_point(small):
     assert seen == [(step, 150) for step in range(25, 151, 25)]
 
 
-def test_a_backbone_must_give_one_vector_a_row(small):
+def test_a_backbone_must_give_one_vector_or_one_map_a_row(small):
     source, target = rows_of(small)
     with pytest.raises(ValueError, match="one vector a row"):
         train(
             color_objective(), make_plans(small, 1), source, small.y, target, SETTINGS,
-            backbone=torch.nn.Unflatten(1, (2, 4)),
+            backbone=torch.nn.Unflatten(1, (1, 2, 2, 2)),
         )  # fmt: skip
 
 

@@ -9,10 +9,12 @@ from openset import SourceOnly
 from openset.learn.network import Network
 from openset.learn.rows import ScaledRows, head_outputs
 from openset.learn.train import MemberPlan, train
+from openset.methods.anna import AnnaObjective
 from openset.methods.arpl import ArplObjective
 from openset.methods.boda import BodaObjective
 from openset.methods.cac import CacObjective
 from openset.methods.shot import ShotObjective
+from openset.shift.maps import make_feature_maps
 from openset.stats.folds import make_folds
 from openset.stats.scaling import fit_scaling, moments
 
@@ -21,13 +23,17 @@ OBJECTIVES = {
     "arpl": lambda **_: ArplObjective(3, 0.1),
     "cac": lambda **_: CacObjective(3, 10.0, 0.1),
     "shot": lambda **sizes: ShotObjective(3, **sizes),
+    "anna": lambda members, **_: AnnaObjective(
+        3, 0.5, members=members, warm_up=0.2, top=2, mining_scale=0.2, domain_reversal=0.1, target_reversal=0.5
+    ),
 }
 
 
 @pytest.mark.parametrize("name", OBJECTIVES)
 def test_members_together_are_runs_of_one(small, name):
     scaling = fit_scaling(moments(small.X), moments(small.X_target), "global")
-    source, target = ScaledRows(small.X, scaling), ScaledRows(small.X_target, scaling)
+    data = make_feature_maps(small, n_cells=4, n_background=1, random_state=0) if name == "anna" else small
+    source, target = ScaledRows(data.X, scaling), ScaledRows(data.X_target, scaling)
     folds = make_folds(small.y, members=3, fraction=0.2, random=np.random.default_rng(5))
     rows = np.arange(len(small.X_target))
     plans = [

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from openset.stats.scaling import fit_scaling, incompatible_features, moments
+from openset.stats.scaling import fit_scaling, incompatible_features, moments, over_cells
 
 random = np.random.default_rng(0)
 EMBEDDINGS = random.normal(size=(20000, 4)) * [1, 1.2, 0.8, 1.1] + 3
@@ -51,3 +51,11 @@ def test_other_units_are_noticed_and_a_new_class_is_not():
     with_novel[:100] += [8, 8e4, 0.08, 240]  # eight standard deviations away
     assert incompatible_features(base, moments(with_novel)).tolist() == []
     assert incompatible_features(moments(np.ones((5, 2))), moments(np.ones((5, 2)))).tolist() == []
+
+
+def test_moments_over_cells_are_those_of_all_cells_in_one_table():
+    maps = random.normal(size=(40, 5, 3)) * [1, 2, 3] + np.arange(5)[:, None]
+    together, cells = over_cells(moments(maps)), moments(maps.reshape(-1, 3))
+    np.testing.assert_allclose(together.mean, cells.mean)
+    np.testing.assert_allclose(together.sd, cells.sd)
+    assert together.largest == cells.largest

@@ -3,7 +3,8 @@
 Weights are shaped members × in × out, so that every member trains in the same batched products. A body is
 dropout → linear → ReLU → dropout on features, or one copy of the user's backbone for each member. Heads are
 linear, or of another kind in ``HEAD_KINDS`` with parameters of its own, which train, save and restore alike;
-so are bodies on features and ``BODY_KINDS``.
+so are bodies on features and ``BODY_KINDS``. Rows may be maps of cells, (cells, features), and backbones may
+return maps: a row is then the mean of its cells.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from torch import Tensor, nn
 
 from openset.learn.architecture import Architecture, HeadWidths
 from openset.learn.bottleneck import BottleneckBody, WeightNormHeads
+from openset.learn.domains import CellDiscriminators
 from openset.learn.kernels import BodyFunction, HeadsFunction, Workspace, repeatable_product
 from openset.learn.primal_dual import ParameterGroup
 from openset.learn.reciprocal import ReciprocalHeads
@@ -87,16 +89,35 @@ class FeatureBody(Linear):
 
 
 class BackboneBody(nn.Module):
-    """A copy of any module for each member; rows in, one vector a row out."""
+    """A copy of any module for each member; rows in, one vector or one map a row out."""
 
     def __init__(self, backbone: nn.Module, members: int) -> None:
         super().__init__()
         self.copies = nn.ModuleList(copy.deepcopy(backbone) for _ in range(members))
 
     def forward(self, x: Tensor, masks: DropoutMasks | None) -> Tensor:
-        """Rows (members, rows, ...) to representations (members, rows, hidden)."""
+        """Rows (members, rows, ...) to (members, rows, hidden), of maps to (members, rows, cells, hidden)."""
         self.train(masks is not None)
-        return torch.stack([module(rows) for module, rows in zip(self.copies, x, strict=True)])
+        return torch.stack([as_cells(module(rows)) for module, rows in zip(self.copies, x, strict=True)])
+
+
+def as_cells(z: Tensor) -> Tensor:
+    """A convolutional map (rows, hidden, height, width) as (rows, cells, hidden); all else as it is."""
+    return z.flatten(2).transpose(1, 2) if z.ndim == 4 else z
+
+
+def output_shape(backbone: nn.Module, row_shape: Sequence[int]) -> tuple[int, ...]:
+    """What a backbone makes of one row: (width,), or (cells, width) if it returns a map."""
+    training = backbone.training
+    with torch.no_grad():
+        z = backbone.eval()(torch.zeros(2, *row_shape))
+    backbone.train(training)
+    if z.ndim not in (2, 3, 4) or len(z) != 2:
+        raise ValueError(
+            f"the backbone returned shape {tuple(z.shape)} for 2 rows: expected one vector a row, (2, width), "
+            "or one map, (2, cells, width) or (2, channels, height, width)."
+        )
+    return tuple(as_cells(z).shape[1:])
 
 
 class Heads(Linear):
@@ -118,6 +139,19 @@ class Heads(Linear):
         return dict(zip(self.widths, logits.split(list(self.widths.values()), dim=-1), strict=True))
 
 
+class CellHeads(Heads):
+    """Linear heads, and beside them two discriminators that tell which domain a cell comes from (ANNA)."""
+
+    def __init__(self, widths: HeadWidths, hidden: int, members: int, workspace: Workspace) -> None:
+        super().__init__(widths, hidden, members, workspace)
+        self.domains = CellDiscriminators(hidden, members)
+
+    def initialise(self, member: int, generator: torch.Generator) -> None:
+        """Draw one member's heads and discriminators."""
+        super().initialise(member, generator)
+        self.domains.initialise(member, generator)
+
+
 BODY_KINDS: dict[str, type[FeatureBody | BottleneckBody]] = {
     "relu": FeatureBody,
     "bottleneck": BottleneckBody,
@@ -129,6 +163,7 @@ HEAD_KINDS: dict[str, type[Heads | ReciprocalHeads | WeightNormHeads]] = {
     "linear": Heads,
     "reciprocal": ReciprocalHeads,
     "weight_norm": WeightNormHeads,
+    "cells": CellHeads,
 }
 """What heads can be. A kind maps (members, rows, hidden) to named outputs (members, rows, width); all parameters
 and buffers of a kind have the members axis first, and ``initialise`` draws one member's."""
@@ -163,9 +198,24 @@ class Network(nn.Module):
         return heads
 
     def represent(self, x: Tensor, body: str, masks: DropoutMasks | None = None) -> Tensor:
-        """The body's representation φ(x), (members, rows, hidden)."""
-        z: Tensor = self.bodies[body](x, masks)
-        return z
+        """The body's representation φ(x), (members, rows, hidden); of a map, that of its mean cell."""
+        layer = self.bodies[body]
+        if isinstance(layer, BackboneBody):
+            z: Tensor = layer(x, masks)
+            return z if z.ndim == 3 else z.mean(dim=2)
+        h: Tensor = layer(x if x.ndim == 3 else x.mean(dim=2), masks)
+        return h
+
+    def represent_with_cells(
+        self, x: Tensor, body: str, masks: DropoutMasks | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """φ(x) of maps, (members, rows, hidden), and φ of their cells, (members, rows, cells, hidden)."""
+        layer = self.bodies[body]
+        if isinstance(layer, BackboneBody):
+            cells: Tensor = layer(x, masks)
+            return cells.mean(dim=2), cells
+        cells = layer(x.flatten(1, 2), masks).unflatten(1, x.shape[1:3])
+        return self.represent(x, body, masks), cells
 
     def initialise(self, seeds: Sequence[np.random.SeedSequence]) -> Network:
         """Draw each member's weights from its own seed; backbones stay as they were given."""

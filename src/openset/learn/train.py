@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from openset.learn.architecture import Architecture
 from openset.learn.convergence import Convergence
-from openset.learn.network import DropoutMasks, Network
+from openset.learn.network import DropoutMasks, Network, output_shape
 from openset.learn.primal_dual import Multipliers, PrimalDual, Terms, make_optimizer
 from openset.learn.rows import Batch, Batches, Rows, RowStream, ScaledRows, head_outputs
 
@@ -211,10 +211,10 @@ class _Run:
         self.warm_up = math.ceil(warm_up * self.max_steps)
 
         seeds = [[child_seed(plan.seed, i) for i in range(4)] for plan in plans]
-        hidden = settings.hidden if backbone is None else _output_width(backbone, source)
+        hidden = settings.hidden if backbone is None else output_shape(backbone, source.array.shape[1:])[-1]
         self.architecture = Architecture(
             bodies=objective.bodies,
-            n_features=source.array.shape[1],
+            n_features=source.array.shape[-1],
             hidden=hidden,
             dropout=settings.dropout,
             members=len(plans),
@@ -369,19 +369,6 @@ def _copy_member(source: Network, destination: Network, member: int) -> None:
     into = destination.member_state(member)
     for name, tensor in source.member_state(member).items():
         into[name].copy_(tensor)
-
-
-def _output_width(backbone: torch.nn.Module, rows: ScaledRows) -> int:
-    block = np.zeros((2, *rows.array.shape[1:]), np.float32)
-    training = backbone.training
-    with torch.no_grad():
-        z = backbone.eval()(torch.from_numpy(block))
-    backbone.train(training)
-    if z.ndim != 2:
-        raise ValueError(
-            f"the backbone returned shape {tuple(z.shape)} for 2 rows: expected one vector a row, (2, width)."
-        )
-    return int(z.shape[1])
 
 
 def _head_rows(step: int, member: int, heads: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:

@@ -10,12 +10,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.preprocessing import normalize as to_unit_length
 
 from openset.base import OpenSetClassifier, Problem
 from openset.methods.presets import PRESETS
 from openset.params import check_number, takes_parameters_of
 from openset.stats.name_scores import CLIP_SCALE, mcm_score, name_logits, zoc_log_odds
-from openset.stats.neighbours import to_unit_length
 
 Vectors = NDArray[np.float64]
 
@@ -168,8 +168,8 @@ class ZOC(NameMatcher):
         if (self.candidate_embeddings is None) == (self.decoder is None):
             given = "neither" if self.decoder is None else "both"
             raise ValueError(
-                f"ZOC got {given} of candidate_embeddings and decoder: give the embeddings of names that rows may "
-                "be called beside the known ones, or the folder of a caption decoder. Without names, use MCM."
+                f"ZOC got {given} of candidate_embeddings and decoder: give the embeddings of names that rows "
+                "may be called beside the known ones, or the folder of a caption decoder. Without names, use MCM."
             )
         if self.decoder is not None and self.text_encoder is None:
             raise ValueError("decoder proposes names, and text_encoder must embed them: give its folder too.")

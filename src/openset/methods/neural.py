@@ -42,7 +42,8 @@ class NetworkClassifier(OpenSetClassifier):
     evaluate_every : steps between evaluation points; None for one epoch of the smaller domain
     tol : stop when loss, defects and multipliers all move by less than this; 0 never stops early
     standardize : "global" (one scale, for embeddings), "feature" (unit variance, for tables), "auto", or None
-    backbone : a torch.nn.Module that maps rows to vectors, trained along, in place of the linear body
+    backbone : a torch.nn.Module that maps rows to vectors (or to maps of cells, which count as their mean),
+        trained along, in place of the linear body
     device : where to compute, such as "cpu" or "cuda"
     verbose : show a progress bar
 

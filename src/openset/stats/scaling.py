@@ -58,6 +58,13 @@ def moments(x: NDArray[np.floating]) -> Moments:
     return Moments(np.asarray(mean), np.sqrt(np.asarray(variance)), largest)
 
 
+def over_cells(of_maps: Moments) -> Moments:
+    """Moments of the features of all cells together, from those of maps (cells, features)."""
+    mean = of_maps.mean.mean(axis=0)
+    variance = (of_maps.sd**2 + (of_maps.mean - mean) ** 2).mean(axis=0)
+    return Moments(mean, np.sqrt(variance), of_maps.largest)
+
+
 def _blocks(x: NDArray[np.floating]) -> Iterator[NDArray[np.float64]]:
     for start in range(0, len(x), BLOCK):
         yield np.asarray(x[start : start + BLOCK], dtype=np.float64)

@@ -1,0 +1,289 @@
+"""ANNA: novelty in the cells of source images, mined and aligned beside the adversarial boundary of BODA."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import Tags
+
+from openset.base import Problem
+from openset.inputs import as_rows
+from openset.methods.boda import BODA, BodaObjective, adversarial_loss
+from openset.methods.presets import PRESETS
+from openset.params import check_integer, check_number, takes_parameters_of
+from openset.stats.scaling import over_cells
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from openset.learn.network import DropoutMasks, Network
+    from openset.learn.primal_dual import Terms
+    from openset.learn.rows import Batch, Rows
+    from openset.learn.train import HeldOut, Judgement, ScoreTarget
+
+_BODY = "shared"
+
+
+class ANNA(BODA):
+    """BODA on feature maps, which also learns the unknown class from cells of source images.
+
+    A row is a map of cells, and one network reads maps (through the mean of their cells) and single cells alike,
+    with a softmax over k + 1 classes and p_u the probability of the last one. After a warm-up on source cross
+    entropy alone, three things are added:
+
+    - *Mining.* Of a source map a cell is known if its largest known logit is its map's label, and unknown if that
+      label is not among the ``top`` largest. Maps that have both kinds, and more known cells than unknown ones,
+      give −log p_u, averaged over their unknown cells and weighted by the share w of unknown among their marked
+      cells; the cross entropy is weighted by 1 − w. With fewer than ``top`` + 1 classes unknown means that the
+      label comes last; with one class nothing is mined.
+    - *Alignment.* Two discriminators tell source cells from target cells, one weighting them by 1 − p_u and one
+      by p_u; the body, behind a reversed gradient, makes both fail.
+    - *The boundary.* BODA's loss on target maps, with its gradient reversed between body and head.
+
+    The score is log p_u / (1 − p_u) of the map. It assumes what BODA does, and that what is new in target occurs
+    unlabelled in source images, as background or beside the labelled thing. Use it on maps where that holds;
+    with one vector a row there are no cells to mine: use :class:`~openset.methods.boda.BODA`.
+
+    ``X`` is (n, cells, features), or whatever a ``backbone`` takes that returns (n, cells, features) or
+    (n, channels, height, width). A batch holds 2 · ``batch_size`` maps: lower it for large ones.
+
+    Parameters
+    ----------
+    warmup : share of the steps with source cross entropy alone
+    top : a cell is unknown if its map's label is not among this many largest logits
+    mining_scale : weight of the gradient that mined cells send into the body
+    domain_reversal : weight of the reversed gradient that the discriminators send into the body
+    target_reversal : weight of the reversed gradient that BODA's loss sends into the body
+
+    The other parameters are those of :class:`~openset.methods.boda.BODA`. The authors keep the epoch that does
+    best on target labels, which nobody has; here it is, after the warm-up, the network with the lowest cross
+    entropy over k + 1 classes on held-out source rows. What else differs from theirs is in
+    docs/decisions/0012-anna.md.
+
+    Attributes
+    ----------
+    row_shape_ : (cells, features), or the shape of a row that the backbone takes
+
+    References
+    ----------
+    Li, Liu, Han and Yuan (2023), Adjustment and alignment for unbiased open set domain adaptation.
+
+    Examples
+    --------
+    >>> from openset import ANNA, make_background_shift
+    >>> from openset.shift.maps import make_feature_maps
+    >>> table = make_background_shift(n_features=10, shift=False, novel_fraction=0.3, random_state=0)
+    >>> data = make_feature_maps(table, random_state=0)
+    >>> model = ANNA(max_steps=200, random_state=0).fit(data.X, data.y, data.X_target)
+    >>> from openset.stats.metrics import auroc
+    >>> bool(auroc(data.is_novel_test, model.novelty_score(data.X_test)) > 0.9)
+    True
+    """
+
+    row_shape_: tuple[int, ...]
+    _presets: ClassVar[dict[str, dict[str, Any]]] = PRESETS["anna"]
+
+    @takes_parameters_of(BODA)
+    def __init__(
+        self,
+        *,
+        warmup: float = 0.2,
+        top: int = 3,
+        mining_scale: float = 0.2,
+        domain_reversal: float = 0.1,
+        target_reversal: float = 0.5,
+        **shared: Any,
+    ) -> None:
+        super().__init__(**shared)
+        self.warmup = warmup
+        self.top = top
+        self.mining_scale = mining_scale
+        self.domain_reversal = domain_reversal
+        self.target_reversal = target_reversal
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_number("warmup", self.warmup, high=1, open_low=True, open_high=True)
+        check_integer("top", self.top)
+        for name in ("mining_scale", "domain_reversal", "target_reversal"):
+            check_number(name, getattr(self, name))
+
+    def _accepts_nd(self) -> bool:
+        return True
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False
+        tags.input_tags.three_d_array = True
+        return tags
+
+    def _check_rows(self, X: Any, name: str, *, reset: bool) -> NDArray[np.floating]:
+        shape: tuple[int, ...] = np.shape(as_rows(X, name))
+        if self.backbone is None and len(shape) != 3:
+            raise ValueError(f"{name} has shape {shape}, but ANNA needs {_advice(len(shape))}")
+        if not reset and len(shape) > 1 and shape[1:] != self.row_shape_:
+            raise ValueError(
+                f"{name} has rows of shape {shape[1:]}, but ANNA was fitted on rows of shape {self.row_shape_}."
+            )
+        rows = super()._check_rows(X, name, reset=reset)
+        if reset:
+            self.row_shape_ = rows.shape[1:]
+        return rows
+
+    def _objective(self, problem: Problem) -> AnnaObjective:
+        return AnnaObjective(
+            problem.n_classes,
+            float(self.t),
+            members=self.members,
+            warm_up=float(self.warmup),
+            top=min(int(self.top), problem.n_classes - 1),
+            mining_scale=float(self.mining_scale),
+            domain_reversal=float(self.domain_reversal),
+            target_reversal=float(self.target_reversal),
+        )
+
+    def _fit(self, problem: Problem) -> None:
+        if self.backbone is None:  # all cells go through one body, so they share one scaling
+            target = problem.target_moments
+            problem = replace(
+                problem,
+                source_moments=over_cells(problem.source_moments),
+                target_moments=None if target is None else over_cells(target),
+            )
+        else:
+            from openset.learn.network import output_shape
+
+            shape = output_shape(self.backbone, problem.X.shape[1:])
+            if len(shape) != 2:
+                raise ValueError(f"the backbone returned {shape[0]} numbers a row, but ANNA needs {_advice(2)}")
+        super()._fit(problem)
+
+
+def _advice(ndim: int) -> str:
+    expected = "a map of cells for every row, (n, cells, features)."
+    if ndim == 4:
+        return f"{expected} Turn (n, d, h, w) into that by X.reshape(n, d, h * w).transpose(0, 2, 1)."
+    return (
+        f"{expected} It learns from cells of one image that disagree with the image's label; with one vector a "
+        "row there are none, and it would be BODA: use that."
+    )
+
+
+def mine_cells(classes: Tensor, y: Tensor, top: int) -> tuple[Tensor, Tensor]:
+    """Which cells of source maps count as known and which as unknown, both (members, rows, cells).
+
+    ``classes`` are the cells' logits of the known classes, (members, rows, cells, k), and ``y`` the labels of
+    their maps. Ties rank in the label's favour. Maps without both kinds, or without more known cells than
+    unknown ones, have none marked.
+    """
+    of_label = classes.gather(-1, y[:, :, None, None].expand(*classes.shape[:-1], 1))
+    rank = (classes > of_label).sum(dim=-1)
+    known, unknown = rank == 0, (rank >= top) & (rank > 0)
+    n_known, n_unknown = known.sum(dim=-1, keepdim=True), unknown.sum(dim=-1, keepdim=True)
+    informative = (n_unknown > 0) & (n_known > n_unknown)
+    return known & informative, unknown & informative
+
+
+def mining_loss(odds: Tensor, known: Tensor, unknown: Tensor) -> tuple[Tensor, Tensor]:
+    """Mean −log p_u over unknown cells, and the share w of unknown among marked cells, both (members,).
+
+    ``odds`` are the cells' log p_u / (1 − p_u), (members, rows, cells). Without any marked cell both are 0.
+    """
+    from torch.nn.functional import softplus
+
+    n_known, n_unknown = known.sum(dim=(1, 2)), unknown.sum(dim=(1, 2))
+    loss = (softplus(-odds) * unknown).sum(dim=(1, 2)) / n_unknown.clamp(min=1)
+    return loss, n_unknown / (n_known + n_unknown).clamp(min=1)
+
+
+def domain_loss(logits: Tensor, unknown: Tensor, *, is_source: bool) -> Tensor:
+    """Logistic loss of telling the domain of cells, weighted by 1 − p_u and by p_u: one value a member.
+
+    ``logits`` of "source" by the known and by the unknown discriminator, (members, 2, cells), and ``unknown`` the
+    cells' p_u, (members, cells). Each of the two is a mean over all cells.
+    """
+    import torch
+    from torch.nn.functional import softplus
+
+    weights = torch.stack([1 - unknown, unknown], dim=1)
+    return (weights * softplus(-logits if is_source else logits)).mean(dim=-1).sum(dim=-1)
+
+
+class AnnaObjective(BodaObjective):
+    """Source cross entropy in the warm-up; mining, alignment and BODA's boundary after it."""
+
+    def __init__(
+        self,
+        n_classes: int,
+        t: float,
+        *,
+        members: int,
+        warm_up: float,
+        top: int,
+        mining_scale: float,
+        domain_reversal: float,
+        target_reversal: float,
+    ) -> None:
+        super().__init__(n_classes, t)
+        self.kinds = {_BODY: "cells"}
+        self.warm_up = warm_up
+        self._top, self._mining_scale = top, mining_scale
+        self._domain_reversal, self._target_reversal = domain_reversal, target_reversal
+        self._warm = np.zeros(members, bool)
+
+    def terms(self, network: Network, batch: Batch, masks: DropoutMasks) -> Terms:
+        """One loss for source and target together, where the authors take a step on each in turn."""
+        import torch
+
+        from openset.learn.losses import class_loss
+        from openset.learn.network import CellHeads
+        from openset.learn.primal_dual import Terms
+        from openset.learn.reversal import reverse_gradient
+
+        heads = network.heads[_BODY]
+        assert isinstance(heads, CellHeads)
+        if not self._warm.all():
+            outputs = heads(network.represent(batch.source(batch.x), _BODY, masks))
+            return Terms(class_loss(torch.cat([outputs["classes"], outputs["unknown"]], dim=-1), batch.y))
+
+        h, cells = network.represent_with_cells(batch.x, _BODY, masks)
+        target = reverse_gradient(batch.target(h), self._target_reversal)
+        outputs = heads(torch.cat([batch.source(h), target], dim=1))
+        classes, unknown = outputs["classes"], outputs["unknown"]
+        class_term = class_loss(torch.cat([batch.source(classes), batch.source(unknown)], dim=-1), batch.y)
+        boundary = adversarial_loss(batch.target(classes), batch.target(unknown), self._t)
+
+        flat = cells.flatten(1, 2)
+        of_cells = heads(reverse_gradient(flat, -self._mining_scale))  # scaled, not reversed
+        classes = of_cells["classes"].unflatten(1, cells.shape[1:3])
+        odds = of_cells["unknown"].unflatten(1, cells.shape[1:3])[..., 0] - classes.logsumexp(dim=-1)
+        mined = mine_cells(batch.source(classes), batch.y, self._top)
+        mining, share = mining_loss(batch.source(odds), *mined)
+
+        domains = heads.domains(reverse_gradient(flat, self._domain_reversal)).unflatten(2, cells.shape[1:3])
+        p_u = odds.sigmoid().detach()
+        n_source = batch.y.shape[1]
+        alignment = sum(
+            domain_loss(domains[:, :, part].flatten(2), p_u[:, part].flatten(1), is_source=is_source)
+            for part, is_source in ((slice(n_source), True), (slice(n_source, None), False))
+        )
+        return Terms((1 - share) * class_term + share * mining + boundary + alignment)
+
+    def adapt(self, held_out: HeldOut, target_rows: Rows, score_target: ScoreTarget) -> bool:
+        """Nothing settles before the warm-up is over, and the loss is another one after it."""
+        settled = self._warm[held_out.member]
+        self._warm[held_out.member] = held_out.step >= self._warm_up_steps(held_out)
+        return not settled
+
+    def judge(self, held_out: HeldOut) -> Judgement:
+        """As BODA's, but a network of the warm-up is kept only if there is no other."""
+        judgement = super().judge(held_out)
+        adapted = held_out.step > self._warm_up_steps(held_out)
+        return judgement if adapted else replace(judgement, key=-math.inf)
+
+    def _warm_up_steps(self, held_out: HeldOut) -> int:
+        return math.ceil(self.warm_up * held_out.max_steps)

@@ -102,7 +102,7 @@ def check_open_set_estimator(
     """Raise an AssertionError that says what is wrong, if the estimator does not keep the contract.
 
     ``auroc_floor`` is the least AUROC on an easy problem; by default the registry's, or 0.9. ``input`` is the
-    kind of data it takes, "table", "cells" or "names"; by default the registry's, or what its scikit-learn tags say.
+    kind of data it takes, a name in ``PROBLEMS``; by default the registry's, or what its scikit-learn tags say.
     """
     subject = Subject(estimator, auroc_floor, input)
     for check in open_set_checks():

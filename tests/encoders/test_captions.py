@@ -74,7 +74,7 @@ def test_proposals_are_the_likeliest_tokens_of_a_greedy_caption(decoder):
             written.append(order[0])
             if order[0] == 3:
                 break
-        wanted = {w for w in expected if w.isalpha() and len(w) > 1 and w != "cat"}
+        wanted = {w for w in expected if w and w.isalpha() and len(w) > 1 and w != "cat"}
         assert set(proposed) == wanted and len(proposed) == len(wanted)
 
 

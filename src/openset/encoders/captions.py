@@ -98,7 +98,8 @@ def _word(tokenizer: Any, token: int) -> str:
     """A token as a name, empty where it is none: special, a piece of a word, or without letters."""
     if token in tokenizer.all_special_ids:
         return ""
-    text = str(tokenizer.convert_ids_to_tokens(token)).removeprefix("▁")
+    found = tokenizer.convert_ids_to_tokens(token)  # None where the model has more tokens than the tokenizer
+    text = (found or "").removeprefix("▁")
     return text if text.isalpha() and len(text) > 1 else ""
 
 

@@ -207,7 +207,7 @@ class ZOC(NameMatcher):
 def _check_vectors(name: str, given: Any, width: int, count: int | None = None) -> Vectors:
     """Embeddings as an array (count, width) of finite numbers with a direction."""
     try:
-        vectors = np.asarray(given, dtype=np.float64)
+        vectors = np.array(given, dtype=np.float64, order="C")  # one layout, one rounding of products
     except (TypeError, ValueError):
         raise ValueError(f"{name} is not an array of numbers, (names, {width}).") from None
     wanted = f"({'names' if count is None else count}, {width})"

@@ -21,6 +21,8 @@ GROUPS = ((0, 1, 2), (3, 4, 5), (6, 7, 8))
 NOVEL_DIGIT = 9
 NOVEL_FRACTION = 0.08
 METHODS = ("source_only", "dd", "color")
+MEMBERS = 4
+"""Networks a method trains together: single ones scatter widely on a few hundred rows, of all methods alike."""
 
 
 @dataclass(frozen=True)
@@ -35,24 +37,31 @@ class DigitsProblem:
     novel_fraction: float
 
 
-def digits_problem(seed: int, test_fraction: float = 0.3) -> DigitsProblem:
-    """Split the digits: each known digit goes to source with a probability between .25 and .75 of its own.
+def digits_problem(seed: int, test_fraction: float = 0.3, *, shift: bool = True) -> DigitsProblem:
+    """Split the digits: the j-th digit of every group gives a share m_j ~ U(.25, .75) of its images to source.
 
-    The rest of the known digits is target; enough nines join it to make up 8 %. Of the target rows a part is
-    held out for testing, so that no row that is scored was fitted on.
+    As in the paper's CIFAR-100 recipe the shares are the same in all groups, so that groups keep their sizes
+    while their digits do not. The rest of the known digits is target; enough nines join it to make up 8 %. Of
+    the target rows a part is held out for testing, so that no row that is scored was fitted on. Without
+    ``shift`` every share is one half.
     """
     from sklearn.datasets import load_digits
 
     images, digit = load_digits(return_X_y=True)
     random = np.random.default_rng(seed)
-    to_source = random.uniform(0.25, 0.75, size=10)
-    known = np.flatnonzero(digit != NOVEL_DIGIT)
-    in_source = random.random(len(known)) < to_source[digit[known]]
-    source, known_target = known[in_source], known[~in_source]
-    n_novel = round(len(known_target) * NOVEL_FRACTION / (1 - NOVEL_FRACTION))
+    shares = random.uniform(0.25, 0.75, size=3) if shift else np.full(3, 0.5)
+    source: list[int] = []
+    target: list[int] = []
+    for group in GROUPS:
+        for one, share in zip(group, shares, strict=True):
+            to_source, to_target = _cut(np.flatnonzero(digit == one), share, random)
+            source += to_source
+            target += to_target
+    n_novel = round(len(target) * NOVEL_FRACTION / (1 - NOVEL_FRACTION))
     novel = random.permutation(np.flatnonzero(digit == NOVEL_DIGIT))[:n_novel]
-    test = np.concatenate([_part(known_target, test_fraction, random), _part(novel, test_fraction, random)])
-    target = random.permutation(np.setdiff1d(np.concatenate([known_target, novel]), test))
+    known_test, known_fit = _cut(np.array(target), test_fraction, random)
+    novel_test, novel_fit = _cut(novel, test_fraction, random)
+    test, target = known_test + novel_test, random.permutation(known_fit + novel_fit).tolist()
     names = np.array([_group_name(d) for d in range(10)])
     return DigitsProblem(
         X=images[source],
@@ -64,8 +73,11 @@ def digits_problem(seed: int, test_fraction: float = 0.3) -> DigitsProblem:
     )
 
 
-def _part(rows: NDArray[np.intp], fraction: float, random: np.random.Generator) -> NDArray[np.intp]:
-    return random.permutation(rows)[: round(len(rows) * fraction)]
+def _cut(rows: NDArray[np.intp], share: float, random: np.random.Generator) -> tuple[list[int], list[int]]:
+    """A share of the rows, drawn at random, and the others."""
+    shuffled = random.permutation(rows).tolist()
+    n = round(len(rows) * share)
+    return shuffled[:n], shuffled[n:]
 
 
 def _group_name(digit: int) -> str:
@@ -92,7 +104,7 @@ class DemoRun:
 def fit_one(method: str, seed: int, steps: int) -> DemoRun:
     """Fit one method on one split and score its held-out rows."""
     problem = digits_problem(seed)
-    model = get_method(method).make(max_steps=steps, random_state=seed)
+    model = get_method(method).make(members=MEMBERS, max_steps=steps, random_state=seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FitWarning)  # a few hundred rows cannot promise an FPR of 1 %
         model.fit(problem.X, problem.y, problem.X_target)

@@ -71,7 +71,7 @@ def make_background_shift(
     n_features: int = 200,
     novel_fraction: float = 0.1,
     shift: bool = True,
-    rare: float = 0.13,
+    rare: float = 0.1,
     class_distance: float = 6.0,
     subtype_distance: float = 10.0,
     novel_distance: float = 5.0,
@@ -93,7 +93,7 @@ def make_background_shift(
 
     >>> data = make_background_shift(random_state=0)
     >>> data.X.shape, int(data.is_novel_target.sum()), round(data.max_density_ratio)
-    ((2000, 200), 200, 7)
+    ((2000, 200), 200, 9)
     """
     for name, value in (("n_source", n_source), ("n_target", n_target), ("n_test", n_test)):
         check_integer(name, value)

@@ -6,6 +6,7 @@ import functools
 import hashlib
 import json
 import os
+import sys
 import time
 import traceback
 import warnings
@@ -16,6 +17,7 @@ from typing import Any
 from openset._version import __version__
 from openset.bench.problems import BenchProblem, Setting, build_problem, get_source
 from openset.bench.spec import Spec
+from openset.methods.neural import NetworkClassifier
 from openset.methods.presets import PRESETS
 from openset.registry import get_method
 
@@ -136,16 +138,17 @@ def execute(run: Run, data_dir: Path | None) -> RunResult:
 
 def execute_capped(run: Run, data_dir: Path | None) -> RunResult:
     """What workers call: the same on one thread, so that the numbers do not depend on the number of cores."""
-    _cap_threads()
+    _use_one_thread()
     return execute(run, data_dir)
 
 
 def _execute(run: Run, data_dir: Path | None) -> RunResult:
     from openset.stats.metrics import evaluate
 
+    estimator = _load(run.method)
     started = time.perf_counter()
     problem = _problem_of(_split_of(run), data_dir)
-    model = get_method(run.method).make(**json.loads(run.parameters), random_state=run.seed)
+    model = estimator(**json.loads(run.parameters), random_state=run.seed)
     built = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -201,16 +204,23 @@ def _place(record: Any) -> tuple[int, int, int]:
 
 
 @functools.cache
-def _cap_threads() -> None:
-    """One thread for everything in this process, once."""
+def _use_one_thread() -> None:
+    """Cap what is loaded by call and what will be loaded by environment, once in a process."""
     for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
         os.environ[name] = "1"
-    import scipy.linalg  # noqa: F401  (loads the BLAS that the next line is to cap)
-    import torch
     from threadpoolctl import threadpool_limits
 
-    torch.set_num_threads(1)
     threadpool_limits(1)
+    if "torch" in sys.modules:
+        sys.modules["torch"].set_num_threads(1)
+
+
+def _load(method: str) -> type[Any]:
+    """The estimator's class, with the slow imports of its first fit done: they are no run's own time."""
+    found = get_method(method).load()
+    if issubclass(found, NetworkClassifier):
+        import torch._dynamo  # noqa: F401  (torch does so in its first optimiser step)
+    return found
 
 
 def environment() -> dict[str, str]:

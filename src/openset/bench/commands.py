@@ -61,7 +61,8 @@ def list_command(data: DataFolder = None) -> None:
     from openset.bench.spec import built_in_specs
 
     table = Table(title="Experiments", title_justify="left")
-    for heading in ("name", "what", "ready"):
+    table.add_column("name", no_wrap=True)
+    for heading in ("what", "ready"):
         table.add_column(heading, overflow="fold")
     for spec in built_in_specs().values():
         table.add_row(spec.name, spec.title, _readiness(spec, data))

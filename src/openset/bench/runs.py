@@ -223,14 +223,5 @@ def _load(method: str) -> type[Any]:
     return found
 
 
-def environment() -> dict[str, str]:
-    """What else the numbers may depend on: interpreter, libraries, machine."""
-    import platform
-    from importlib.metadata import version
-
-    libraries = {name: version(name) for name in ("numpy", "scipy", "scikit-learn", "torch")}
-    return {"python": platform.python_version(), "machine": platform.machine(), **libraries}
-
-
 def _canonical(value: Any) -> str:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), default=list)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 import json
+import platform
 import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from openset.bench.runs import Run, RunResult, code_version, environment
+from openset.bench.runs import Run, RunResult, code_version
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS runs (
@@ -58,6 +61,13 @@ class StoredRun:
     finished_at: str
 
 
+@functools.cache
+def _environment() -> dict[str, str]:
+    """What else the numbers may depend on: interpreter, libraries, machine."""
+    libraries = {name: version(name) for name in ("numpy", "scipy", "scikit-learn", "torch")}
+    return {"python": platform.python_version(), "machine": platform.machine(), **libraries}
+
+
 class Store:
     """Results of all runs in one SQLite file (WAL); several processes may read while one writes.
 
@@ -100,7 +110,7 @@ class Store:
             "manifest_checksum": result.manifest_checksum,
             "stand_in_for": result.stand_in_for,
             "failure": result.failure,
-            "environment": json.dumps(environment()),
+            "environment": json.dumps(_environment()),
             "finished_at": datetime.now(UTC).isoformat(timespec="seconds"),
         }
         columns, marks = ", ".join(row), ", ".join(f":{name}" for name in row)

@@ -78,6 +78,15 @@ def test_usage_errors_without_a_traceback(arguments, message, tmp_path, monkeypa
     assert "Traceback" not in result.output
 
 
+def test_an_interrupted_run_says_how_to_continue(tmp_path, monkeypatch):
+    def interrupted(*arguments, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("openset.bench.runner.sweep", interrupted)
+    result = run("run", "quick", "--store", tmp_path / "runs.sqlite")
+    assert result.exit_code == 130 and "the same command continues" in result.stderr
+
+
 def test_without_ray_the_extra_is_named(tmp_path, monkeypatch):
     from openset.bench.on_ray import ray_results
 

@@ -1,9 +1,18 @@
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
-from openset.bench.problems import ProblemSource, build_problem, get_source, problem_sources, register_source
+from openset.bench.problems import (
+    ProblemSource,
+    build_problem,
+    get_source,
+    problem_from_split,
+    problem_sources,
+    register_source,
+)
 from openset.demo import digits_problem
 
 SMALL = {
@@ -41,6 +50,25 @@ def test_digits_without_shift_hold_the_same_rows_dealt_anew():
     assert (level.X_target[novel] == shifted.X_target[shifted.y_target == "novel"]).all()
     difference = [np.abs(p.X.mean(0) - p.X_target[p.y_target != "novel"].mean(0)).max() for p in (shifted, level)]
     assert difference[1] < difference[0]
+
+
+def test_a_builder_s_split_becomes_a_problem():
+    rows = np.arange(20.0).reshape(10, 2)
+    split = SimpleNamespace(
+        source=np.array([0, 1, 2]),
+        target=np.array([3, 4, 9]),
+        test_source=np.array([5]),
+        test_target=np.array([6, 8]),
+        label=np.array(["a", "b", "a", "a", "b", "a", "b", "a", "new", "new"]),
+        novel_label="new",
+        novel_fraction=1 / 3,
+        manifest=SimpleNamespace(checksum="abc"),
+    )
+    problem = problem_from_split(rows, split, stand_in_for="Amazon Reviews")
+    assert problem.X.tolist() == [[0, 1], [2, 3], [4, 5]] and problem.y.tolist() == ["a", "b", "a"]
+    assert problem.y_target.tolist() == ["a", "b", "new"] and problem.y_test.tolist() == ["b", "new"]
+    assert problem.X_test.tolist() == [[12, 13], [16, 17]]
+    assert (problem.manifest_checksum, problem.stand_in_for) == ("abc", "Amazon Reviews")
 
 
 def test_bad_requests():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
@@ -110,17 +110,12 @@ def run_command(
 
     chosen = _checked(lambda: load_spec(spec))
     kept = _checked(lambda: Store(store))
-    report = _checked(
-        lambda: sweep(
-            chosen,
-            kept,
-            data_dir=data,
-            jobs=jobs,
-            on=on.value,
-            retry_failed=retry_failed,
-            show_progress=True,
-        )
-    )
+    options: dict[str, Any] = {"data_dir": data, "jobs": jobs, "on": on.value, "retry_failed": retry_failed}
+    try:
+        report = _checked(lambda: sweep(chosen, kept, **options, show_progress=True))
+    except KeyboardInterrupt:
+        typer.echo(f"Stopped. Finished runs are in {store}; the same command continues.", err=True)
+        raise typer.Exit(130) from None
     _print(results_of(chosen, kept))
     done = report.planned - report.skipped
     typer.echo(

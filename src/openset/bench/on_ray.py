@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 
 from openset.bench.runs import Run, RunResult, execute_capped
@@ -23,7 +24,7 @@ def ray_results(
     node needs openset and sees the data folder under the same path.
     """
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    # a node with a GPU must not hide it, and Ray's next default is silent about it
+    # Ray's coming default: without it Ray warns on every start
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     try:
         import ray
@@ -41,7 +42,8 @@ def ray_results(
     try:
         task = ray.remote(num_cpus=1, max_retries=ATTEMPTS - 1)(execute_capped)
         pending = {task.remote(run, data_dir): run for run in runs}
-        for run in runs[:jobs]:
+        in_order = iter(runs)
+        for run in islice(in_order, jobs):
             on_start(run)
         while pending:
             (ready, *_), _ = ray.wait(list(pending), num_returns=1)
@@ -51,5 +53,7 @@ def ray_results(
             except ray.exceptions.RayError as error:
                 result = RunResult(failure=f"Ray lost the run: {error}")
             yield run, result
+            for following in islice(in_order, 1):  # Ray does not tell what it starts: it goes by order
+                on_start(following)
     finally:
         ray.shutdown()

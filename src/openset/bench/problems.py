@@ -105,6 +105,25 @@ def rows_checksum(*arrays: NDArray[Any]) -> str:
     return digest.hexdigest()
 
 
+def problem_from_split(rows: NDArray[Any], split: Any, *, stand_in_for: str = "") -> BenchProblem:
+    """The problem of a shift builder's split (row numbers with labels) and the features of all rows.
+
+    With this a dataset's source takes a few lines: read labels and features, build the split, return this.
+    """
+    return BenchProblem(
+        X=rows[split.source],
+        y=split.label[split.source],
+        X_target=rows[split.target],
+        X_test=rows[split.test_target],
+        y_test=split.label[split.test_target],
+        y_target=split.label[split.target],
+        novel_fraction=split.novel_fraction,
+        novel_label=split.novel_label,
+        manifest_checksum=split.manifest.checksum,
+        stand_in_for=stand_in_for,
+    )
+
+
 def _problem(
     X: NDArray[Any],
     y: NDArray[Any],

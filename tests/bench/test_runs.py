@@ -66,7 +66,8 @@ def test_executing_gives_metrics_heads_times_and_warnings():
     assert result.metrics["novel_fraction"] == 0.1
     assert len(result.heads) == 2 * 2 and sum(head["selected"] for head in result.heads) == 1
     assert {"step", "head", "fpr", "recall", "candidate_recall", "feasible"} <= set(result.heads[0])
-    assert set(result.seconds) == {"data", "fit", "score"} and min(result.seconds.values()) > 0
+    assert set(result.seconds) == {"data", "fit", "score", "cpu"} and min(result.seconds.values()) > 0
+    assert result.elapsed == pytest.approx(sum(result.seconds[name] for name in ("data", "fit", "score")))
     again = execute(RUN, None)
     assert (again.metrics, again.heads, again.warnings) == (result.metrics, result.heads, result.warnings)
     json.dumps(result.heads)  # plain values only

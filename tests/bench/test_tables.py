@@ -60,7 +60,7 @@ def fill(path, text=SPEC, *, failing=(), **changes):
         run = planned.run
         value = AUROC[run.method][run.seed]
         metrics = {"auroc": value, "fpr_at_95_tpr": value / 2, "top1": 0.75, "novel_fraction": 0.1}
-        result = RunResult(metrics, {"fit": 2.0, "score": 0.5}, manifest_checksum=f"split {run.seed}")
+        result = RunResult(metrics, {"fit": 2.0, "score": 0.9, "cpu": 2.5}, manifest_checksum=f"split {run.seed}")
         if (run.method, run.seed) in failing:
             result = RunResult(failure="Traceback\nValueError: too few rows")
         store.put(run, replace(result, **changes), spec=spec.name)
@@ -149,13 +149,15 @@ def test_failures_and_missing_runs_are_told(tmp_path):
         main_table(results_of(more, Store(tmp_path / "runs.sqlite"))).notes
     )
     assert [c.n for c in results.comparisons[:2]] == [5, 6]
+    both = parse_spec(SPEC.replace('["shift"]', '["shift", "no-shift"]'), "made-up")
+    assert len(results_of(both, Store(tmp_path / "runs.sqlite")).blocks) == 1  # nothing stored without shift
 
 
 def test_runs_of_one_split_that_saw_different_rows_are_told(tmp_path):
     results = fill(tmp_path / "runs.sqlite")
     run = results.plan[0][0].run
     store = Store(tmp_path / "runs.sqlite")
-    store.put(run, RunResult({"auroc": 0.5}, manifest_checksum="other"), spec="made-up")
+    store.put(run, RunResult({"auroc": 0.5}, {"cpu": 1.0}, manifest_checksum="other"), spec="made-up")
     assert "saw different rows" in " ".join(main_table(results_of(results.spec, store)).notes)
 
 

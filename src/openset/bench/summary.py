@@ -50,7 +50,7 @@ class Row:
     values: Mapping[str, NDArray[np.float64]]
     """For every metric one value a split, NaN where the run failed or is not stored."""
     seconds: float
-    """Mean time of a run."""
+    """Mean CPU seconds of a run: on one thread, its time on an idle machine."""
     n_failed: int
     n_missing: int
     paper: Mapping[str, str] = field(default_factory=dict)
@@ -94,11 +94,15 @@ class Comparison:
 
 
 def summarise(plan: Plan, metrics: Sequence[str]) -> list[Block]:
-    """Blocks in the order of the spec, one for each dataset and setting."""
+    """Blocks in the order of the spec, one for each dataset and setting that has stored runs."""
     groups: dict[tuple[str, str], list[tuple[PlannedRun, StoredRun | None]]] = {}
     for planned, stored in plan:
         groups.setdefault((planned.problem, planned.run.setting), []).append((planned, stored))
-    return [_block(problem, setting, items, metrics) for (problem, setting), items in groups.items()]
+    return [
+        _block(problem, setting, items, metrics)
+        for (problem, setting), items in groups.items()
+        if any(stored for _, stored in items)
+    ]
 
 
 def _block(problem: str, setting: str, items: Plan, metrics: Sequence[str]) -> Block:
@@ -127,7 +131,7 @@ def _block(problem: str, setting: str, items: Plan, metrics: Sequence[str]) -> B
             x=x,
             cells={metric: cells[metric][i] for metric in metrics},
             values={metric: values[metric][:, i] for metric in metrics},
-            seconds=_mean(sum(s.result.seconds.values()) for s in runs.values() if s and not s.result.failure),
+            seconds=_mean(s.result.seconds["cpu"] for s in runs.values() if s and not s.result.failure),
             n_failed=sum(bool(s and s.result.failure) for s in runs.values()),
             n_missing=sum(s is None for s in runs.values()),
             paper={metric: paper[metric][label] for metric in metrics if label in paper.get(metric, {})},

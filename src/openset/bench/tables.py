@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -88,7 +89,7 @@ def main_table(results: Results) -> Table:
     ]
     notes = [
         "Mean ± sd over novel classes and seeds; wins: splits on which a method is best, ties shared; "
-        "s: mean seconds of a run; best in bold.",
+        "s: mean CPU seconds of a run; best in bold.",
         *_notes(results),
     ]
     return Table(results.spec.title, (*headings, "s"), tuple(sections), tuple(notes))
@@ -101,7 +102,7 @@ def _rows(row: Row, metrics: Sequence[str]) -> Iterator[tuple[Cell, ...]]:
         cells.append(Cell(cell.text, bold=cell.is_best))
         if metric not in _WITHOUT_WINS:
             cells.append(Cell(str(cell.wins)))
-    yield (*cells, Cell(f"{row.seconds:.1f}"))
+    yield (*cells, Cell("–" if math.isnan(row.seconds) else f"{row.seconds:.1f}"))
     if row.paper:
         printed = [Cell("  in the paper", dim=True)]
         for metric in metrics:
@@ -114,7 +115,7 @@ def _rows(row: Row, metrics: Sequence[str]) -> Iterator[tuple[Cell, ...]]:
 def _notes(results: Results) -> Iterator[str]:
     if any("?" in figure for block in results.blocks for row in block.rows for figure in row.paper.values()):
         yield "?: a figure of the paper that can't be right, by its other tables."
-    missing = sum(row.n_missing for block in results.blocks for row in block.rows)
+    missing = sum(stored is None for _, stored in results.plan)
     if missing:
         yield f"{missing} of {len(results.plan)} runs are not stored yet: the table is of the others."
     for planned, stored in results.plan:
@@ -238,7 +239,7 @@ def comma_separated(results: Results) -> str:
     """Every figure at full precision, one line for each block, method and metric."""
     tests = {(c.block, c.other, c.metric): c.p_holm for c in results.comparisons}
     columns = ("problem", "setting", "stand_in_for", "method", "label", "metric", "splits", "mean", "sd", "wins",
-               "paper", "p_holm", "seconds")  # fmt: skip
+               "paper", "p_holm", "cpu_seconds")  # fmt: skip
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow(columns)

@@ -71,7 +71,7 @@ class RunResult:
 
     metrics: dict[str, float] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
-    """``data``, ``fit`` and ``score`` by the clock, and ``cpu``: what fitting and scoring took of the processor."""
+    """``data``, ``fit`` and ``score`` by the clock, and ``cpu``: processor time of fitting and scoring."""
     heads: list[dict[str, Any]] = field(default_factory=list)
     """CoLOR's table of heads, with the chosen rows marked ``selected``."""
     manifest_checksum: str = ""

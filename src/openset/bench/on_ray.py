@@ -33,6 +33,8 @@ def ray_results(
     if os.environ.get("RAY_ADDRESS"):
         ray.init(log_to_driver=False)
     else:
+        # Ray gives its workers a niceness of 15: on a busy machine they would wait for everybody else
+        os.environ.setdefault("RAY_worker_niceness", "0")
         ray.init(
             num_cpus=jobs,
             include_dashboard=False,

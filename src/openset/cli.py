@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from openset._version import __version__
+from openset.bench.commands import app as bench
 from openset.theory.commands import app as theory
 
 app = typer.Typer(
@@ -20,6 +21,7 @@ app = typer.Typer(
 )
 
 
+app.add_typer(bench, name="bench")
 app.add_typer(theory, name="theory")
 
 

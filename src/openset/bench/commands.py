@@ -1,0 +1,243 @@
+"""``openset bench``: the paper's experiments, each by one command."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+import typer
+
+if TYPE_CHECKING:
+    from openset.bench.spec import Spec
+    from openset.bench.tables import Results
+
+T = TypeVar("T")
+
+app = typer.Typer(help="The paper's experiments: run, continue, tabulate, draw.", no_args_is_help=True)
+
+
+class Place(StrEnum):
+    """Where runs are carried out."""
+
+    local = "local"
+    ray = "ray"
+
+
+class Form(StrEnum):
+    """How a table is written."""
+
+    terminal = "terminal"
+    markdown = "markdown"
+    latex = "latex"
+    csv = "csv"
+
+
+class Rows(StrEnum):
+    """What is exported."""
+
+    runs = "runs"
+    heads = "heads"
+
+
+SpecName = Annotated[str, typer.Argument(metavar="SPEC", help="A name from `bench list`, or a .toml file.")]
+StorePath = Annotated[Path, typer.Option("--store", help="The SQLite file with all results.")]
+DataFolder = Annotated[Path | None, typer.Option("--data", help="Folder with the datasets.")]
+Code = Annotated[str | None, typer.Option(help="Show runs of another code version than this one.")]
+STORE = Path("openset-bench.sqlite")
+
+
+@app.command("list")
+def list_command(data: DataFolder = None) -> None:
+    """List the experiments, and the data that each still needs.
+
+    Example: openset bench list --data ../shared/data
+    """
+    from rich.console import Console
+    from rich.table import Table
+
+    from openset.bench.problems import problem_sources
+    from openset.bench.spec import built_in_specs
+
+    table = Table(title="Experiments", title_justify="left")
+    table.add_column("name", no_wrap=True)
+    for heading in ("what", "ready"):
+        table.add_column(heading, overflow="fold")
+    for spec in built_in_specs().values():
+        table.add_row(spec.name, spec.title, _readiness(spec, data))
+    sources = Table(title="Datasets that a spec may name", title_justify="left")
+    for heading in ("dataset", "what", "files below --data"):
+        sources.add_column(heading, overflow="fold")
+    for source in problem_sources():
+        sources.add_row(source.name, source.about, ", ".join(source.files) or "none")
+    console = Console()
+    console.print(table, sources)
+
+
+def _readiness(spec: Spec, data: Path | None) -> str:
+    from openset.bench.runs import expand
+
+    if spec.unavailable:
+        return f"no: {', '.join(spec.unavailable)} not in this version"
+    missing = spec.missing_files(data)
+    if missing:
+        return f"needs --data with {', '.join(missing)}"
+    return f"yes, {len(expand(spec))} runs"
+
+
+@app.command("run")
+def run_command(
+    spec: SpecName,
+    data: DataFolder = None,
+    jobs: Annotated[int, typer.Option(min=1, help="Worker processes, one thread each.")] = 1,
+    on: Annotated[Place, typer.Option(help="Here, or on a Ray cluster.")] = Place.local,
+    store: StorePath = STORE,
+    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Try stored failures again.")] = False,
+) -> None:
+    """Run an experiment and print its table; interrupted, the same command continues.
+
+    Examples:
+
+        openset bench run quick --jobs 2
+
+        openset bench run my-experiment.toml --data ../shared/data --jobs 2
+    """
+    from openset.bench.runner import sweep
+    from openset.bench.spec import load_spec
+    from openset.bench.store import Store
+    from openset.bench.tables import results_of
+
+    chosen = _checked(lambda: load_spec(spec))
+    kept = _checked(lambda: Store(store))
+    options: dict[str, Any] = {"data_dir": data, "jobs": jobs, "on": on.value, "retry_failed": retry_failed}
+    try:
+        report = _checked(lambda: sweep(chosen, kept, **options, show_progress=True))
+    except KeyboardInterrupt:
+        typer.echo(f"Stopped. Finished runs are in {store}; the same command continues.", err=True)
+        raise typer.Exit(130) from None
+    _print(results_of(chosen, kept))
+    done = report.planned - report.skipped
+    typer.echo(
+        f"{done} runs in {report.seconds:.0f} s, {report.skipped} already stored, {report.failed} failed; "
+        f"results in {store}.",
+        err=True,
+    )
+
+
+@app.command("table")
+def table_command(
+    spec: SpecName,
+    form: Annotated[Form, typer.Option("--format", help="How to write it.")] = Form.terminal,
+    output: Annotated[Path | None, typer.Option(help="A file instead of the screen.")] = None,
+    store: StorePath = STORE,
+    code: Code = None,
+) -> None:
+    """Print or write the table of stored runs.
+
+    Example: openset bench table quick --format markdown --output quick.md
+    """
+    results = _results(spec, store, code)
+    if form is Form.terminal and output is None:
+        _print(results)
+        return
+    text = _text(results, form)
+    if output is None:
+        typer.echo(text, nl=False)
+    else:
+        output.write_text(text, encoding="utf-8")
+
+
+@app.command("figure")
+def figure_command(
+    spec: SpecName,
+    output: Annotated[Path, typer.Option(help="An .svg or .png file.")],
+    store: StorePath = STORE,
+    code: Code = None,
+) -> None:
+    """Draw stored runs as the spec's figure.
+
+    Example: openset bench figure quick --output quick.svg
+    """
+    from openset.bench.figures import draw
+
+    results = _results(spec, store, code)
+    _checked(lambda: draw(results, output))
+
+
+@app.command("export")
+def export_command(
+    output: Annotated[Path, typer.Option(help="A .parquet or .csv file.")],
+    what: Annotated[Rows, typer.Option(help="One row a run, or one row a novelty head.")] = Rows.runs,
+    store: StorePath = STORE,
+) -> None:
+    """Write every stored run to Parquet or CSV.
+
+    Example: openset bench export --output runs.parquet
+    """
+    from openset.bench.store import Store, export, head_rows, run_rows
+
+    _must_exist(store)
+    stored = _checked(lambda: Store(store)).all()
+    rows = run_rows(stored) if what is Rows.runs else head_rows(stored)
+    _checked(lambda: export(rows, output))
+    typer.echo(f"{len(rows)} rows in {output}.", err=True)
+
+
+def _results(spec: str, store: Path, code: str | None) -> Results:
+    from openset.bench.spec import load_spec
+    from openset.bench.store import Store
+    from openset.bench.tables import results_of
+
+    _must_exist(store)
+    return _checked(lambda: results_of(load_spec(spec), Store(store), code))
+
+
+def _must_exist(store: Path) -> None:
+    if not store.exists():
+        raise typer.BadParameter(f"there is no result store {str(store)!r}: run an experiment first.")
+
+
+def _print(results: Results) -> None:
+    from rich.console import Console
+
+    from openset.bench.tables import TESTABLE_SPLITS, comparison_table, main_table, terminal
+
+    console = Console()
+    console.print(terminal(main_table(results)))
+    tests = comparison_table(results)
+    if tests is not None:
+        console.print(terminal(tests))
+    else:
+        console.print(f"Paired tests need {TESTABLE_SPLITS} splits of one dataset and setting.", style="dim")
+
+
+def _text(results: Results, form: Form) -> str:
+    from openset.bench import tables
+
+    if form is Form.csv:
+        return tables.comma_separated(results)
+    both = [
+        table for table in (tables.main_table(results), tables.comparison_table(results)) if table is not None
+    ]
+    if form is Form.latex:
+        return "\n".join(map(tables.latex, both))
+    if form is Form.markdown:
+        return "\n".join(map(tables.markdown, both))
+    import io
+
+    from rich.console import Console
+
+    file = io.StringIO()
+    Console(file=file, width=80).print(*map(tables.terminal, both))
+    return file.getvalue()
+
+
+def _checked(call: Callable[[], T]) -> T:
+    """Turn an error that the user can mend into a usage error without a traceback."""
+    from openset.errors import MissingExtraError
+
+    try:
+        return call()
+    except (ValueError, MissingExtraError) as error:
+        raise typer.BadParameter(str(error)) from error

@@ -1,0 +1,86 @@
+"""Figures of an experiment. Need the extra ``plot``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from openset.bench.spec import METRICS, FigureSpec
+from openset.bench.summary import Block, Row
+from openset.bench.tables import Results
+from openset.errors import MissingExtraError
+
+FORMATS = (".svg", ".png")
+
+
+def draw(results: Results, path: Path) -> None:
+    """Draw an experiment as its spec says; bars over novel classes where it says nothing."""
+    if path.suffix not in FORMATS:
+        raise ValueError(f"cannot draw to {str(path)!r}: expected a name that ends in {' or '.join(FORMATS)}.")
+    spec = results.spec.figure or FigureSpec("bars", results.spec.metrics, "novel class")
+    try:
+        import matplotlib as mpl
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise MissingExtraError("drawing figures", "plot") from None
+    series = _series(results.blocks) if spec.kind == "lines" else None
+    if series is not None and not series:
+        raise ValueError(f"{results.spec.name} sweeps nothing: lines need `sweep` or `x` in the spec.")
+    titles = list(series) if series is not None else [block.title for block in results.blocks]
+    figure = Figure(figsize=(3.6 * len(spec.metrics), 2.9 * len(titles) + 0.8), layout="constrained")
+    axes = figure.subplots(len(titles), len(spec.metrics), squeeze=False)
+    for i, title in enumerate(titles):
+        for j, metric in enumerate(spec.metrics):
+            ax = axes[i, j]
+            if series is not None:
+                _lines(ax, series[title], metric)
+            else:
+                _bars(ax, results.blocks[i], metric)
+            ax.set_xlabel(spec.x_label)
+            ax.set_ylabel(METRICS[metric])
+        axes[i, 0].set_title(title, loc="left", fontsize="small")
+    handles, labels = axes[0, 0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=6, frameon=False, fontsize="small")
+    with mpl.rc_context({"svg.hashsalt": "openset"}):  # the same figure gives the same file
+        figure.savefig(path, dpi=130, metadata={"Date": None} if path.suffix == ".svg" else None)
+
+
+def _series(blocks: Sequence[Block]) -> dict[str, dict[str, list[Row]]]:
+    """Rows that stand on an axis, by setting and dataset and then by what they are called without their x."""
+    found: dict[str, dict[str, list[Row]]] = {}
+    for block in blocks:
+        dataset = block.problem.partition(" (")[0]
+        panel = f"{dataset}, {'with' if block.setting == 'shift' else 'without'} shift"
+        for row in block.rows:
+            if row.x is not None:
+                name = row.label.removesuffix(f" {row.x:g}")
+                found.setdefault(panel, {}).setdefault(name, []).append(row)
+    return found
+
+
+def _lines(ax: Any, series: dict[str, list[Row]], metric: str) -> None:
+    for name, rows in series.items():
+        ordered = sorted(rows, key=lambda row: row.x or 0.0)
+        x = np.array([row.x for row in ordered], dtype=float)
+        mean = np.array([row.cells[metric].mean for row in ordered])
+        sd = np.nan_to_num([row.cells[metric].sd for row in ordered])
+        (line,) = ax.plot(x, mean, "-o", markersize=3.5, label=name)
+        ax.fill_between(x, mean - sd, mean + sd, color=line.get_color(), alpha=0.15, linewidth=0)
+
+
+def _bars(ax: Any, block: Block, metric: str) -> None:
+    classes = list(dict.fromkeys(novel for novel, _ in block.splits))
+    of_class = {novel: [i for i, split in enumerate(block.splits) if split[0] == novel] for novel in classes}
+    width = 0.8 / len(block.rows)
+    for k, row in enumerate(block.rows):
+        values = [row.values[metric][of_class[novel]] for novel in classes]
+        kept = [v[~np.isnan(v)] for v in values]
+        mean = [v.mean() if len(v) else np.nan for v in kept]
+        sd = [v.std(ddof=1) if len(v) > 1 else 0.0 for v in kept]
+        place = np.arange(len(classes)) + (k - (len(block.rows) - 1) / 2) * width
+        ax.bar(place, mean, width, yerr=sd, label=row.label, color=f"C{k}" if k < 10 else None, capsize=1.5)
+    ax.set_xticks(range(len(classes)), classes)
+    ax.set_ylim(0, 1.05)

@@ -1,0 +1,206 @@
+"""Where the runs' data comes from: a registry of sources, each building one problem from a few plain values."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from openset.params import check_choice
+
+Setting = Literal["shift", "no-shift"]
+SETTINGS: tuple[Setting, ...] = ("shift", "no-shift")
+
+
+@dataclass(frozen=True)
+class BenchProblem:
+    """One split: what a method is fitted on, the rows that judge it, and where the rows came from."""
+
+    X: NDArray[Any]
+    y: NDArray[Any]
+    X_target: NDArray[Any]
+    X_test: NDArray[Any]
+    y_test: NDArray[Any]
+    y_target: NDArray[Any]
+    """The truth about the target rows, for reports; never given to ``fit``."""
+    novel_fraction: float
+    novel_label: Any
+    manifest_checksum: str
+    """Equal exactly where two problems hold the same rows in the same order."""
+    stand_in_for: str = ""
+    """The dataset of the paper that this one stands in for; empty where it is the paper's own or no one's."""
+
+
+@dataclass(frozen=True)
+class ProblemSource:
+    """A named builder of problems.
+
+    ``build(setting, novel, seed, data_dir, **options)`` returns a :class:`BenchProblem`; ``novel`` lists the new
+    classes to run through where a spec names none, ``files`` what must lie below the data folder.
+    """
+
+    name: str
+    build: Callable[..., BenchProblem]
+    about: str
+    novel: tuple[str, ...]
+    files: tuple[str, ...] = ()
+
+    def missing_files(self, data_dir: Path | None) -> list[str]:
+        """Those of ``files`` that the data folder does not hold."""
+        return [name for name in self.files if data_dir is None or not (data_dir / name).exists()]
+
+
+_SOURCES: dict[str, ProblemSource] = {}
+
+
+def register_source(source: ProblemSource) -> ProblemSource:
+    """Add a source of problems, one's own too: specs can then name it as their dataset."""
+    if source.name in _SOURCES:
+        raise ValueError(f"a problem source named {source.name!r} is registered already.")
+    _SOURCES[source.name] = source
+    return source
+
+
+def problem_sources() -> tuple[ProblemSource, ...]:
+    """All sources, in the order in which they were registered."""
+    return tuple(_SOURCES.values())
+
+
+def get_source(name: str) -> ProblemSource:
+    """The source of that name."""
+    check_choice("dataset", name, _SOURCES)
+    return _SOURCES[name]
+
+
+def has_source(name: str) -> bool:
+    """Whether a dataset of that name can be built here."""
+    return name in _SOURCES
+
+
+def build_problem(
+    dataset: str, setting: Setting, novel: str, seed: int, data_dir: Path | None = None, **options: Any
+) -> BenchProblem:
+    """Build one problem.
+
+    >>> problem = build_problem("synthetic", "no-shift", "novel", 0, n_source=90, n_target=50, n_test=50)
+    >>> problem.X.shape, problem.novel_fraction
+    ((90, 200), 0.1)
+    """
+    check_choice("setting", setting, SETTINGS)
+    return get_source(dataset).build(setting, novel, seed, data_dir, **options)
+
+
+def rows_checksum(*arrays: NDArray[Any]) -> str:
+    """A checksum of shapes and values, for problems that have no manifest of their own."""
+    digest = hashlib.sha256()
+    for array in arrays:
+        plain = array if array.dtype.kind in "biuf" else array.astype(str)
+        digest.update(f"{plain.dtype}{plain.shape}".encode())
+        digest.update(np.ascontiguousarray(plain).tobytes())
+    return digest.hexdigest()
+
+
+def problem_from_split(rows: NDArray[Any], split: Any, *, stand_in_for: str = "") -> BenchProblem:
+    """The problem of a shift builder's split (row numbers with labels) and the features of all rows.
+
+    With this a dataset's source takes a few lines: read labels and features, build the split, return this.
+    """
+    return BenchProblem(
+        X=rows[split.source],
+        y=split.label[split.source],
+        X_target=rows[split.target],
+        X_test=rows[split.test_target],
+        y_test=split.label[split.test_target],
+        y_target=split.label[split.target],
+        novel_fraction=split.novel_fraction,
+        novel_label=split.novel_label,
+        manifest_checksum=split.manifest.checksum,
+        stand_in_for=stand_in_for,
+    )
+
+
+def _problem(
+    X: NDArray[Any],
+    y: NDArray[Any],
+    X_target: NDArray[Any],
+    y_target: NDArray[Any],
+    X_test: NDArray[Any],
+    y_test: NDArray[Any],
+    novel_label: Any,
+) -> BenchProblem:
+    return BenchProblem(
+        X=X,
+        y=y,
+        X_target=X_target,
+        X_test=X_test,
+        y_test=y_test,
+        y_target=y_target,
+        novel_fraction=float((y_target == novel_label).mean()),
+        novel_label=novel_label,
+        manifest_checksum=rows_checksum(X, y, X_target, y_target, X_test, y_test),
+    )
+
+
+def _only(dataset: str, novel: str, expected: str) -> None:
+    if novel != expected:
+        raise ValueError(f"novel={novel!r} is not valid for {dataset!r}: its new class is {expected!r}.")
+
+
+def _digits(setting: Setting, novel: str, seed: int, data_dir: Path | None) -> BenchProblem:
+    """The demo's digits. Without shift its known rows are dealt out anew, in parts of the same sizes."""
+    from sklearn.datasets import load_digits
+
+    from openset.demo import NOVEL_DIGIT, digits_problem
+
+    _only("digits", novel, str(NOVEL_DIGIT))
+    split = digits_problem(seed)
+    images, digits = load_digits(return_X_y=True)
+    digit_of = {row.tobytes(): int(digit) for row, digit in zip(images, digits, strict=True)}
+    group_of = {digit_of[row.tobytes()]: name for row, name in zip(split.X, split.y, strict=True)}
+    parts = [split.X, split.X_target, split.X_test]
+    rows = np.concatenate(parts)
+    y = np.array([group_of.get(digit_of[row.tobytes()], "novel") for row in rows])
+    if setting == "no-shift":
+        known = np.flatnonzero(y != "novel")
+        dealt = np.random.default_rng(seed).permutation(known)
+        rows[known], y[known] = rows[dealt], y[dealt]
+    ends = np.cumsum([len(part) for part in parts])[:-1]
+    (X, X_target, X_test), (y_source, y_target, y_test) = np.split(rows, ends), np.split(y, ends)
+    return _problem(X, y_source, X_target, y_target, X_test, y_test, "novel")
+
+
+def _synthetic(setting: Setting, novel: str, seed: int, data_dir: Path | None, **options: Any) -> BenchProblem:
+    """Gaussian classes made of subtypes (:func:`openset.make_background_shift`)."""
+    from openset.shift.synthetic import make_background_shift
+
+    _only("synthetic", novel, "novel")
+    data = make_background_shift(shift=setting == "shift", random_state=seed, **options)
+    return _problem(data.X, data.y, data.X_target, data.y_target, data.X_test, data.y_test, -1)
+
+
+def _subtypes(setting: Setting, novel: str, seed: int, data_dir: Path | None, **options: Any) -> BenchProblem:
+    """One known class of two subtypes; the test rows are the target of a second draw."""
+    from openset.shift.subtypes import make_subtype_shift
+
+    _only("synthetic-subtypes", novel, "novel")
+    streams = np.random.SeedSequence(seed).spawn(2)
+    data, test = (
+        make_subtype_shift(shift=setting == "shift", random_state=stream, **options) for stream in streams
+    )
+    y = np.full(len(data.X), "known")
+    y_target, y_test = (np.where(part.is_novel_target, "novel", "known") for part in (data, test))
+    return _problem(data.X, y, data.X_target, y_target, test.X_target, y_test, "novel")
+
+
+register_source(ProblemSource("digits", _digits, "scikit-learn's digits in three groups; 9 is new", novel=("9",)))
+register_source(
+    ProblemSource("synthetic", _synthetic, "Gaussian classes of subtypes", novel=("novel",)),
+)
+register_source(
+    ProblemSource("synthetic-subtypes", _subtypes, "one Gaussian class of two subtypes (PU)", novel=("novel",))
+)

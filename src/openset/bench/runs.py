@@ -1,0 +1,232 @@
+"""One run: a method on one split. What it is, its content key, and how it is carried out."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import os
+import sys
+import time
+import traceback
+import warnings
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from openset._version import __version__
+from openset.bench.problems import BenchProblem, Setting, build_problem, get_source
+from openset.bench.spec import Spec
+from openset.methods.neural import NetworkClassifier
+from openset.methods.presets import PRESETS
+from openset.registry import get_method
+
+_NOT_COMPUTING = ("cli.py", "codec.py", "persistence.py", "progress.py", "testing.py", "tune.py", "result.py")
+_NOT_COMPUTING_FOLDERS = ("report", "review", "theory")
+_COMPUTING_IN_BENCH = ("problems.py", "runs.py")
+
+
+@dataclass(frozen=True)
+class Run:
+    """A method on one split. Spec-independent: two experiments that ask for the same run share it."""
+
+    dataset: str
+    encoder: str | None
+    options: str
+    """Options of the problem source as canonical JSON, so that runs can be compared and hashed."""
+    setting: Setting
+    novel: str
+    seed: int
+    method: str
+    parameters: str
+    """Parameters of the method as canonical JSON."""
+
+    def key(self, code: str) -> str:
+        """What identifies the run's result: everything it depends on."""
+        return hashlib.sha256(_canonical({**asdict(self), "code": code}).encode()).hexdigest()
+
+    @property
+    def split(self) -> tuple[str, int]:
+        """What paired comparisons pair by, within one dataset and setting."""
+        return self.novel, self.seed
+
+    def __str__(self) -> str:
+        return f"{self.method} · {self.dataset}, {self.setting}, novel {self.novel}, seed {self.seed}"
+
+
+@dataclass(frozen=True)
+class PlannedRun:
+    """A run with its place in an experiment's tables and figures."""
+
+    run: Run
+    label: str
+    problem: str
+    x: float | None
+    paper: str | None = None
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """What a run gave: metrics, or the traceback of its failure."""
+
+    metrics: dict[str, float] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)
+    """``data``, ``fit`` and ``score`` by the clock, and ``cpu``: processor time of fitting and scoring."""
+    heads: list[dict[str, Any]] = field(default_factory=list)
+    """CoLOR's table of heads, with the chosen rows marked ``selected``."""
+    manifest_checksum: str = ""
+    stand_in_for: str = ""
+    warnings: list[str] = field(default_factory=list)
+    failure: str = ""
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds by the clock."""
+        return sum(value for name, value in self.seconds.items() if name != "cpu")
+
+
+def expand(spec: Spec) -> list[PlannedRun]:
+    """Every run of a spec, split by split: a sweep that is cut short holds whole splits."""
+    planned = [
+        PlannedRun(
+            Run(
+                dataset=problem.dataset,
+                encoder=problem.encoder,
+                options=_canonical(problem.options),
+                setting=setting,
+                novel=novel,
+                seed=seed,
+                method=method.name,
+                parameters=_canonical(
+                    {**PRESETS.get(method.name, {}).get(problem.preset or "", {}), **method.parameters}
+                ),
+            ),
+            label=method.label,
+            problem=problem.title,
+            x=method.x if method.x is not None else problem.x,
+            paper=problem.paper,
+        )
+        for problem in spec.problems
+        for setting in problem.settings
+        for novel in problem.novel or get_source(problem.dataset).novel
+        for seed in problem.seeds
+        for method in spec.methods
+    ]
+    for name in {plan.run.method for plan in planned}:
+        get_method(name)  # a clear error before anything runs
+    return planned
+
+
+@functools.cache
+def code_version() -> str:
+    """The version, and a checksum of the package's files that can change a run's numbers."""
+    root = Path(__file__).parents[1]
+    digest = hashlib.sha256()
+    for path in sorted(root.rglob("*.py")):
+        place = path.relative_to(root)
+        folder = place.parts[0]
+        if folder in _NOT_COMPUTING_FOLDERS or str(place) in _NOT_COMPUTING:
+            continue
+        if folder == "bench" and place.name not in _COMPUTING_IN_BENCH:
+            continue
+        digest.update(f"{place}\0".encode() + path.read_bytes())
+    return f"{__version__}+{digest.hexdigest()[:12]}"
+
+
+def execute(run: Run, data_dir: Path | None) -> RunResult:
+    """Build the problem, fit, score; an exception becomes a result with its traceback."""
+    try:
+        return _execute(run, data_dir)
+    except Exception:
+        return RunResult(failure=traceback.format_exc())
+
+
+def execute_capped(run: Run, data_dir: Path | None) -> RunResult:
+    """What workers call: the same on one thread, so that the numbers do not depend on the number of cores."""
+    _use_one_thread()
+    return execute(run, data_dir)
+
+
+def _execute(run: Run, data_dir: Path | None) -> RunResult:
+    from openset.stats.metrics import evaluate
+
+    estimator = _load(run.method)
+    started = time.perf_counter()
+    problem = _problem_of(_split_of(run), data_dir)
+    model = estimator(**json.loads(run.parameters), random_state=run.seed)
+    built, cpu = time.perf_counter(), time.process_time()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.fit(problem.X, problem.y, problem.X_target)
+        fitted = time.perf_counter()
+        metrics = evaluate(model, problem.X_test, problem.y_test).to_dict()
+    scored, cpu = time.perf_counter(), time.process_time() - cpu
+    estimate = model.novel_fraction_
+    return RunResult(
+        metrics={
+            **metrics,
+            "novel_fraction": problem.novel_fraction,
+            "estimated_fraction": estimate.value,
+            "estimated_low": estimate.low,
+            "estimated_high": estimate.high,
+        },
+        seconds={"data": built - started, "fit": fitted - built, "score": scored - fitted, "cpu": cpu},
+        heads=_heads(model),
+        manifest_checksum=problem.manifest_checksum,
+        stand_in_for=problem.stand_in_for,
+        warnings=sorted({str(warning.message) for warning in caught}),
+    )
+
+
+@functools.lru_cache(maxsize=1)
+def _problem_of(run: Run, data_dir: Path | None) -> BenchProblem:
+    """The last problem stays in memory: runs come split by split, so the methods of a split share it."""
+    encoder = {"encoder": run.encoder} if run.encoder else {}
+    options = json.loads(run.options)
+    return build_problem(run.dataset, run.setting, run.novel, run.seed, data_dir, **options, **encoder)
+
+
+def _split_of(run: Run) -> Run:
+    """The run without its method: equal for all methods of a split."""
+    return replace(run, method="", parameters="")
+
+
+def _heads(model: Any) -> list[dict[str, Any]]:
+    import numpy as np
+
+    if not hasattr(model, "heads_"):
+        return []
+    chosen = {_place(record) for record in np.atleast_1d(model.selected_)}
+    names = model.heads_.dtype.names
+    return [
+        {**{name: record[name].item() for name in names}, "selected": _place(record) in chosen}
+        for record in model.heads_
+    ]
+
+
+def _place(record: Any) -> tuple[int, int, int]:
+    return int(record["member"]), int(record["step"]), int(record["head"])
+
+
+@functools.cache
+def _use_one_thread() -> None:
+    """Cap what is loaded by call and what will be loaded by environment, once in a process."""
+    for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+        os.environ[name] = "1"
+    from threadpoolctl import threadpool_limits
+
+    threadpool_limits(1)
+    if "torch" in sys.modules:
+        sys.modules["torch"].set_num_threads(1)
+
+
+def _load(method: str) -> type[Any]:
+    """The estimator's class, with the slow imports of its first fit done: they are no run's own time."""
+    found = get_method(method).load()
+    if issubclass(found, NetworkClassifier):
+        import torch._dynamo  # noqa: F401  (torch does so in its first optimiser step)
+    return found
+
+
+def _canonical(value: Any) -> str:
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), default=list)

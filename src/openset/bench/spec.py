@@ -1,0 +1,266 @@
+"""Experiments as data: a TOML file names problems and methods, nothing more.
+
+::
+
+    title = "Digits under background shift"
+
+    [[problem]]
+    dataset = "digits"                    # a problem source; `openset bench list` names them
+    settings = ["shift", "no-shift"]      # both is the default
+    novel = ["9"]                         # the source's own list is the default
+    seeds = [0, 8, 103]                   # the paper's five are the default
+    options = { test_fraction = 0.3 }     # handed to the source
+    label = "digits, small"               # its name in tables
+    preset = "amazon_reviews"             # the paper's hyper-parameters, for methods that have them
+    encoder = "minilm"                    # handed to the source too
+    paper = "cifar100"                    # the paper's figures stand beside ours, if the data is the paper's
+
+    [[method]]
+    name = "all"                          # every registered method that takes plain tables
+
+    [[method]]
+    name = "color"
+    label = "CoLOR, all grids"
+    parameters = { joint = false }
+    sweep = { fpr = [0.01, 0.05] }        # one variant for each value; problems sweep an option alike
+
+    [figure]
+    kind = "lines"                        # over the swept value; "bars": over novel classes
+    metrics = ["auroc"]
+    x_label = "FPR budget"
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from openset.bench.problems import SETTINGS, Setting, get_source, has_source
+from openset.params import check_choice
+from openset.registry import methods as registered_methods
+
+PAPER_SEEDS = (0, 8, 103, 573, 1057)
+METRICS = {"auroc": "AUROC", "auprc": "AUPRC", "oscr": "OSCR", "top1": "top-1", "hos": "HOS", "unk": "UNK",
+           "os": "OS", "os_star": "OS*", "fpr_at_95_tpr": "FPR@95"}  # fmt: skip
+FIGURES = ("bars", "lines")
+PLAIN_NEEDS = ("nothing", "target rows")
+"""What the registry says of methods that need a table of features and nothing else."""
+
+
+@dataclass(frozen=True)
+class ProblemSpec:
+    """A dataset with the settings, novel classes and seeds to run it in."""
+
+    dataset: str
+    encoder: str | None = None
+    settings: tuple[Setting, ...] = SETTINGS
+    novel: tuple[str, ...] = ()
+    seeds: tuple[int, ...] = PAPER_SEEDS
+    options: Mapping[str, Any] = field(default_factory=dict)
+    preset: str | None = None
+    x: float | None = None
+    """Where this variant stands on the horizontal axis of a line figure."""
+    paper: str | None = None
+    """The table of the paper (a name in ``paper.toml``) that has figures for the same data."""
+    label: str = ""
+
+    @property
+    def title(self) -> str:
+        """The label, or the dataset with what sets this variant apart."""
+        if self.label:
+            return self.label if self.x is None else f"{self.label} {self.x:g}"
+        extras = [*([self.encoder] if self.encoder else []), *(f"{k}={v}" for k, v in self.options.items())]
+        return f"{self.dataset} ({', '.join(extras)})" if extras else self.dataset
+
+
+@dataclass(frozen=True)
+class MethodSpec:
+    """A method of the registry with the parameters that differ from its defaults."""
+
+    name: str
+    label: str
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    x: float | None = None
+
+
+@dataclass(frozen=True)
+class FigureSpec:
+    """How to draw an experiment."""
+
+    kind: str
+    metrics: tuple[str, ...]
+    x_label: str
+
+
+@dataclass(frozen=True)
+class Spec:
+    """One experiment."""
+
+    name: str
+    title: str
+    problems: tuple[ProblemSpec, ...]
+    methods: tuple[MethodSpec, ...]
+    metrics: tuple[str, ...] = ("auroc", "auprc", "oscr", "top1")
+    figure: FigureSpec | None = None
+
+    @property
+    def unavailable(self) -> list[str]:
+        """The datasets and methods it names that are not registered here."""
+        known = {method.name for method in registered_methods()}
+        datasets = dict.fromkeys(p.dataset for p in self.problems if not has_source(p.dataset))
+        missing = dict.fromkeys(m.name for m in self.methods if m.name not in known)
+        return [*(f"dataset {name}" for name in datasets), *(f"method {name}" for name in missing)]
+
+    def missing_files(self, data_dir: Path | None) -> list[str]:
+        """Files of the available datasets that the data folder does not hold."""
+        sources = dict.fromkeys(p.dataset for p in self.problems if has_source(p.dataset))
+        return [file for name in sources for file in get_source(name).missing_files(data_dir)]
+
+
+def built_in_specs() -> dict[str, Spec]:
+    """The specs that come with openset, by name."""
+    folder = resources.files("openset.bench") / "specs"
+    files = sorted((f for f in folder.iterdir() if f.name.endswith(".toml")), key=lambda f: f.name)
+    specs = [parse_spec(file.read_text("utf-8"), file.name.removesuffix(".toml")) for file in files]
+    return {spec.name: spec for spec in specs}
+
+
+def load_spec(name_or_path: str) -> Spec:
+    """A built-in spec by its name, or one's own by the path of its TOML file.
+
+    >>> load_spec("quick").problems[0].dataset
+    'digits'
+    """
+    path = Path(name_or_path)
+    if path.suffix == ".toml":
+        if not path.is_file():
+            raise ValueError(f"there is no spec file {name_or_path!r}.")
+        return parse_spec(path.read_text("utf-8"), path.stem)
+    check_choice("spec", name_or_path, names := built_in_specs())
+    return names[name_or_path]
+
+
+def parse_spec(text: str, name: str) -> Spec:
+    """Read a spec from TOML, with an error that names the place for anything that does not belong there.
+
+    >>> spec = parse_spec('[[problem]]\\ndataset = "digits"\\n[[method]]\\nname = "dd"', "mine")
+    >>> spec.problems[0].settings, spec.methods[0].label
+    (('shift', 'no-shift'), 'dd')
+    """
+    try:
+        table = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ValueError(f"spec {name!r} is not valid TOML: {error}.") from None
+    where = f"spec {name!r}"
+    _check_keys(table, ("title", "metrics", "problem", "method", "figure"), where)
+    problems = [p for place, entry in _entries(table, "problem", where) for p in _problems(entry, place)]
+    methods = [m for place, entry in _entries(table, "method", where) for m in _methods(entry, place)]
+    labels = [(method.label, method.x) for method in methods]
+    twice = [label for label, _ in (labels[i] for i in range(len(labels)) if labels[i] in labels[:i])]
+    if twice:
+        raise ValueError(f"{where}: two methods are called {twice[0]!r}: give one of them a label of its own.")
+    metrics = _metrics(table.get("metrics", list(Spec.metrics)), where)
+    figure = _figure(table["figure"], metrics, f"{where}, figure") if "figure" in table else None
+    return Spec(name, str(table.get("title", name)), tuple(problems), tuple(methods), metrics, figure)
+
+
+def _problems(entry: dict[str, Any], where: str) -> list[ProblemSpec]:
+    keys = (
+        "dataset",
+        "label",
+        "encoder",
+        "settings",
+        "novel",
+        "seeds",
+        "options",
+        "preset",
+        "paper",
+        "x",
+        "sweep",
+    )
+    _check_keys(entry, keys, where, required="dataset")
+    settings = _list(entry, "settings", str, list(SETTINGS), where)
+    for setting in settings:
+        check_choice(f"{where}: setting", setting, SETTINGS)
+    spec = ProblemSpec(
+        dataset=_typed(entry["dataset"], str, "dataset", where),
+        encoder=entry.get("encoder"),
+        settings=tuple(settings),
+        novel=tuple(_list(entry, "novel", str, [], where)),
+        seeds=tuple(_list(entry, "seeds", int, list(PAPER_SEEDS), where)),
+        options=_typed(entry.get("options", {}), dict, "options", where),
+        preset=entry.get("preset"),
+        x=entry.get("x"),
+        paper=entry.get("paper"),
+        label=entry.get("label", ""),
+    )
+    return [
+        ProblemSpec(**{**vars(spec), "options": {**spec.options, key: value}, "x": x})
+        for key, value, x in _sweep(entry, where)
+    ] or [spec]
+
+
+def _methods(entry: dict[str, Any], where: str) -> list[MethodSpec]:
+    _check_keys(entry, ("name", "label", "parameters", "x", "sweep"), where, required="name")
+    name = _typed(entry["name"], str, "name", where)
+    if name == "all":
+        _check_keys(entry, ("name",), f"{where} (all)")
+        return [MethodSpec(m.name, m.name) for m in registered_methods() if m.needs in PLAIN_NEEDS]
+    parameters = _typed(entry.get("parameters", {}), dict, "parameters", where)
+    described = ", ".join(f"{key}={value}" for key, value in parameters.items())
+    label = entry.get("label", f"{name} {described}".strip())
+    return [MethodSpec(name, label, {**parameters, key: value}, x) for key, value, x in _sweep(entry, where)] or [
+        MethodSpec(name, label, parameters, entry.get("x"))
+    ]
+
+
+def _sweep(entry: Mapping[str, Any], where: str) -> list[tuple[str, Any, float]]:
+    sweep = _typed(entry.get("sweep", {}), dict, "sweep", where)
+    if len(sweep) > 1 or any(not isinstance(values, list) for values in sweep.values()):
+        raise ValueError(f"{where}: sweep={sweep!r} is not valid: expected one name with a list of numbers.")
+    return [(key, value, float(value)) for key, values in sweep.items() for value in values]
+
+
+def _figure(entry: dict[str, Any], metrics: tuple[str, ...], where: str) -> FigureSpec:
+    _check_keys(entry, ("kind", "metrics", "x_label"), where, required="kind")
+    check_choice(f"{where}: kind", entry["kind"], FIGURES)
+    chosen = _metrics(entry.get("metrics", list(metrics)), where)
+    return FigureSpec(entry["kind"], chosen, entry.get("x_label", "novel class"))
+
+
+def _metrics(names: Any, where: str) -> tuple[str, ...]:
+    for name in _typed(names, list, "metrics", where):
+        check_choice(f"{where}: metric", name, METRICS)
+    return tuple(names)
+
+
+def _entries(table: Mapping[str, Any], key: str, where: str) -> list[tuple[str, dict[str, Any]]]:
+    entries = table.get(key)
+    if not isinstance(entries, list) or not entries:
+        raise ValueError(f"{where} needs at least one [[{key}]].")
+    return [(f"{where}, {key} {i}", entry) for i, entry in enumerate(entries, start=1)]
+
+
+def _check_keys(table: Mapping[str, Any], allowed: Sequence[str], where: str, required: str = "") -> None:
+    unknown = [key for key in table if key not in allowed]
+    if unknown:
+        raise ValueError(f"{where}: unknown key {unknown[0]!r}: expected some of {', '.join(allowed)}.")
+    if required and required not in table:
+        raise ValueError(f"{where}: the key {required!r} is missing.")
+
+
+def _list(entry: Mapping[str, Any], key: str, kind: type, default: list[Any], where: str) -> list[Any]:
+    values = _typed(entry.get(key, default), list, key, where)
+    if key in entry and not values:
+        raise ValueError(f"{where}: {key} is empty.")
+    return [_typed(value, kind, f"an entry of {key}", where) for value in values]
+
+
+def _typed(value: Any, kind: type, name: str, where: str) -> Any:
+    if not isinstance(value, kind) or isinstance(value, bool):
+        raise ValueError(f"{where}: {name} = {value!r} is not valid: expected a {kind.__name__}.")
+    return value

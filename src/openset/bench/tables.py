@@ -1,0 +1,255 @@
+"""Tables of an experiment: one neutral form, written as terminal text, Markdown, LaTeX or CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from openset.bench.runner import stored_plan
+from openset.bench.runs import code_version
+from openset.bench.spec import METRICS, Spec
+from openset.bench.store import Store
+from openset.bench.summary import Block, Comparison, Plan, Row, compare, summarise
+
+TESTABLE_SPLITS = 6
+"""With fewer pairs a two-sided signed-rank test cannot fall below .05 (2 / 2⁵ = .06)."""
+_LABEL_WIDTH = 14
+_WITHOUT_WINS = ("top1",)
+"""The paper counts wins of the open-set metrics only."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One printed cell."""
+
+    text: str
+    bold: bool = False
+    dim: bool = False
+
+
+@dataclass(frozen=True)
+class Section:
+    """Rows under a heading of their own."""
+
+    title: str
+    rows: tuple[tuple[Cell, ...], ...]
+
+
+@dataclass(frozen=True)
+class Table:
+    """A title, headings, sections of rows and notes below."""
+
+    title: str
+    headings: tuple[str, ...]
+    sections: tuple[Section, ...]
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Results:
+    """An experiment's stored runs, summarised."""
+
+    spec: Spec
+    plan: Plan
+    blocks: list[Block]
+    comparisons: list[Comparison]
+    code: str
+
+
+def results_of(spec: Spec, store: Store, code: str | None = None) -> Results:
+    """What the store holds of a spec, for this code version or another."""
+    plan = stored_plan(spec, store, code)
+    if not any(stored for _, stored in plan):
+        versions = sorted({run.code_version for run in store.all() if run.spec == spec.name})
+        hint = f" It holds runs of {', '.join(versions)}: choose with --code." if versions else ""
+        raise ValueError(
+            f"{store.path} holds no runs of {spec.name} for {code or code_version()}: "
+            f"run `openset bench run {spec.name}` first.{hint}"
+        )
+    blocks = summarise(plan, spec.metrics)
+    return Results(spec, plan, blocks, compare(blocks, spec.metrics), code or code_version())
+
+
+def main_table(results: Results) -> Table:
+    """Mean ± sd and wins of every method, a section for each dataset and setting."""
+    metrics = results.spec.metrics
+    headings = ["method"]
+    for metric in metrics:
+        headings += [METRICS[metric], *([] if metric in _WITHOUT_WINS else ["wins"])]
+    sections = [
+        Section(
+            f"{block.title}: {_count(len(block.splits), 'split')}, novel fraction {block.novel_fraction:.2f}",
+            tuple(cells for row in block.rows for cells in _rows(row, metrics)),
+        )
+        for block in results.blocks
+    ]
+    notes = [
+        "Mean ± sd over novel classes and seeds; wins: splits on which a method is best, ties shared; "
+        "s: mean CPU seconds of a run; best in bold.",
+        *_notes(results),
+    ]
+    return Table(results.spec.title, (*headings, "s"), tuple(sections), tuple(notes))
+
+
+def _rows(row: Row, metrics: Sequence[str]) -> Iterator[tuple[Cell, ...]]:
+    cells = [Cell(row.label)]
+    for metric in metrics:
+        cell = row.cells[metric]
+        cells.append(Cell(cell.text, bold=cell.is_best))
+        if metric not in _WITHOUT_WINS:
+            cells.append(Cell(str(cell.wins)))
+    yield (*cells, Cell("–" if math.isnan(row.seconds) else f"{row.seconds:.1f}"))
+    if row.paper:
+        printed = [Cell("  in the paper", dim=True)]
+        for metric in metrics:
+            printed.append(Cell(row.paper.get(metric, ""), dim=True))
+            if metric not in _WITHOUT_WINS:
+                printed.append(Cell(""))
+        yield (*printed, Cell(""))
+
+
+def _notes(results: Results) -> Iterator[str]:
+    if any("?" in figure for block in results.blocks for row in block.rows for figure in row.paper.values()):
+        yield "?: a figure of the paper that can't be right, by its other tables."
+    missing = sum(stored is None for _, stored in results.plan)
+    if missing:
+        yield f"{missing} of {len(results.plan)} runs are not stored yet: the table is of the others."
+    for planned, stored in results.plan:
+        if stored is not None and stored.result.failure:
+            yield f"Failed: {planned.run}: {stored.result.failure.strip().splitlines()[-1]}"
+    for block in results.blocks:
+        if not block.same_data:
+            yield f"{block.title}: runs of one split saw different rows (the data folder changed between them)."
+
+
+def comparison_table(results: Results) -> Table | None:
+    """The reference against every method: mean difference and Holm-corrected p; None with too few splits."""
+    found = [c for c in results.comparisons if c.n >= TESTABLE_SPLITS]
+    if not found:
+        return None
+    metrics = results.spec.metrics
+    headings = ["against", *(text for metric in metrics for text in (f"Δ {METRICS[metric]}", "p"))]
+    sections = []
+    for block in dict.fromkeys(c.block for c in found):
+        by_other: dict[str, dict[str, Comparison]] = {}
+        for c in (c for c in found if c.block == block):
+            by_other.setdefault(c.other, {})[c.metric] = c
+        rows = []
+        for other, by_metric in by_other.items():
+            cells = [Cell(other)]
+            for metric in metrics:
+                c = by_metric[metric]
+                cells += [Cell(f"{c.difference:+.2f}"), Cell(_p_text(c.p_holm), bold=c.p_holm < 0.05)]
+            rows.append(tuple(cells))
+        sections.append(Section(block, tuple(rows)))
+    note = (
+        "Δ: mean of reference − other over splits. p: Wilcoxon's signed-rank test over splits, two-sided, exact, "
+        "Holm-corrected over the methods; bold below .05."
+    )
+    return Table(f"{found[0].reference} against every method", tuple(headings), tuple(sections), (note,))
+
+
+def _p_text(p: float) -> str:
+    return "<.001" if p < 0.001 else f"{p:.3f}".lstrip("0")
+
+
+def _count(n: int, word: str) -> str:
+    return f"{n} {word}" if n == 1 else f"{n} {word}s"
+
+
+# ---------------------------------------------------------------------- forms
+
+
+def terminal(table: Table) -> Any:
+    """Something for rich to print: sections below each other in columns of one width, readable at 80 columns."""
+    from rich import box
+    from rich.console import Group
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
+    rows = [row for section in table.sections for row in section.rows]
+    widths = [max(len(cell.text) for cell in column) for column in zip(*rows, strict=True)]
+    parts: list[Any] = [Text(table.title, style="bold")]
+    for section in table.sections:
+        shown = RichTable(
+            title=section.title,
+            title_justify="left",
+            box=box.SIMPLE_HEAD,
+            pad_edge=False,
+            padding=(0, 1, 0, 0),
+        )
+        shown.add_column(table.headings[0], overflow="fold", min_width=min(widths[0], _LABEL_WIDTH))
+        for heading, width in zip(table.headings[1:], widths[1:], strict=True):
+            shown.add_column(heading, justify="right", no_wrap=True, min_width=width)
+        for row in section.rows:
+            shown.add_row(*(Text(c.text, style="bold" if c.bold else "dim" if c.dim else "") for c in row))
+        parts.append(shown)
+    return Group(*parts, *(Text(note, style="dim") for note in table.notes))
+
+
+def markdown(table: Table) -> str:
+    """A Markdown table for each section."""
+    lines = [f"# {table.title}", ""]
+    rule = "|".join(["---", *(["---:"] * (len(table.headings) - 1))])
+    for section in table.sections:
+        lines += [f"## {section.title}", "", f"| {' | '.join(table.headings)} |", f"|{rule}|"]
+        lines += [f"| {' | '.join(_marked(cell, '**{}**') for cell in row)} |" for row in section.rows]
+        lines.append("")
+    return "\n".join([*lines, *(f"{note}\n" for note in table.notes)])
+
+
+def latex(table: Table) -> str:
+    """One LaTeX table with a rule between sections; needs no package."""
+    width = len(table.headings)
+    lines = [
+        r"\begin{table}",
+        r"\centering",
+        rf"\caption{{{_tex(table.title)}. {_tex(' '.join(table.notes))}}}",
+        rf"\begin{{tabular}}{{l{'r' * (width - 1)}}}",
+        r"\hline",
+        " & ".join(map(_tex, table.headings)) + r" \\",
+    ]
+    for section in table.sections:
+        lines += [r"\hline", rf"\multicolumn{{{width}}}{{l}}{{\textit{{{_tex(section.title)}}}}} \\"]
+        lines += [
+            " & ".join(_marked(cell, r"\textbf{{{}}}", _tex) for cell in row) + r" \\" for row in section.rows
+        ]
+    return "\n".join([*lines, r"\hline", r"\end{tabular}", r"\end{table}", ""])
+
+
+def _marked(cell: Cell, pattern: str, escape: Callable[[str], str] = str) -> str:
+    text = escape(cell.text)
+    return pattern.format(text) if cell.bold and text else text
+
+
+def _tex(text: str) -> str:
+    for plain, escaped in (
+        ("\\", r"\textbackslash "), ("&", r"\&"), ("%", r"\%"), ("_", r"\_"), ("#", r"\#"), ("<", r"$<$"),
+        ("±", r"$\pm$"), ("Δ", r"$\Delta$"), ("−", r"$-$"), ("–", "--"),
+    ):  # fmt: skip
+        text = text.replace(plain, escaped)
+    return text
+
+
+def comma_separated(results: Results) -> str:
+    """Every figure at full precision, one line for each block, method and metric."""
+    tests = {(c.block, c.other, c.metric): c.p_holm for c in results.comparisons}
+    columns = ("problem", "setting", "stand_in_for", "method", "label", "metric", "splits", "mean", "sd", "wins",
+               "paper", "p_holm", "cpu_seconds")  # fmt: skip
+    file = io.StringIO()
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(columns)
+    for block in results.blocks:
+        for row in block.rows:
+            for metric, cell in row.cells.items():
+                p = tests.get((block.title, row.label, metric), "")
+                done = len(block.splits) - row.n_failed - row.n_missing
+                about = (block.problem, block.setting, block.stand_in_for, row.method, row.label, metric, done)
+                writer.writerow(
+                    (*about, cell.mean, cell.sd, cell.wins, row.paper.get(metric, ""), p, row.seconds)
+                )
+    return file.getvalue()

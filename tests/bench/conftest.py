@@ -1,0 +1,70 @@
+"""A tiny experiment and its uninterrupted results, shared by the tests of the bench."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from openset.bench.runner import sweep
+from openset.bench.spec import load_spec
+from openset.bench.store import Store
+
+TINY = """
+title = "A tiny experiment"
+metrics = ["auroc", "auprc", "top1"]
+
+[[problem]]
+dataset = "synthetic"
+label = "small"
+seeds = [0, 1, 2]
+options = { n_source = 120, n_target = 120, n_test = 80, n_features = 6 }
+
+[[method]]
+name = "color"
+parameters = { max_steps = 60, evaluate_every = 20, grid = [0.05, 0.1] }
+label = "CoLOR"
+
+[[method]]
+name = "color"
+label = "CoLOR, apart"
+parameters = { max_steps = 60, evaluate_every = 20, grid = [0.05, 0.1], joint = false, selection = "paper" }
+
+[[method]]
+name = "dd"
+label = "DD"
+parameters = { max_steps = 60 }
+
+[[method]]
+name = "knn"
+"""
+
+
+@pytest.fixture(scope="session")
+def tiny_path(tmp_path_factory) -> Path:
+    path = tmp_path_factory.mktemp("spec") / "tiny.toml"
+    path.write_text(TINY)
+    return path
+
+
+@pytest.fixture(scope="session")
+def tiny(tiny_path):
+    return load_spec(str(tiny_path))
+
+
+@pytest.fixture(scope="session")
+def finished(tiny, tmp_path_factory) -> Store:
+    """The store after one uninterrupted sweep in two processes."""
+    store = Store(tmp_path_factory.mktemp("store") / "runs.sqlite")
+    report = sweep(tiny, store, jobs=2)
+    assert (report.planned, report.skipped, report.failed) == (24, 0, 0)
+    return store
+
+
+@pytest.fixture
+def numbers():
+    """What must be equal bit for bit wherever and however often a sweep ran."""
+    return lambda store: {
+        run.key: (run.result.metrics, run.result.heads, run.result.manifest_checksum, run.result.failure)
+        for run in store.all()
+    }

@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from openset.bench.problems import (
+    ProblemSource,
+    build_problem,
+    get_source,
+    problem_from_split,
+    problem_sources,
+    register_source,
+)
+from openset.demo import digits_problem
+
+SMALL = {
+    "digits": {},
+    "synthetic": {"n_source": 90, "n_target": 60, "n_test": 40, "n_features": 5},
+    "synthetic-subtypes": {"n_source": 90, "n_target": 60},
+}
+
+
+@pytest.mark.parametrize("setting", ["shift", "no-shift"])
+@pytest.mark.parametrize("dataset", SMALL)
+def test_every_source_keeps_the_contract(dataset, setting):
+    novel = get_source(dataset).novel[0]
+    problem = build_problem(dataset, setting, novel, 3, **SMALL[dataset])
+    again = build_problem(dataset, setting, novel, 3, **SMALL[dataset])
+    other = build_problem(dataset, setting, novel, 4, **SMALL[dataset])
+    assert problem.manifest_checksum == again.manifest_checksum != other.manifest_checksum
+    assert len(problem.X) == len(problem.y) and len(problem.X_target) == len(problem.y_target)
+    assert problem.novel_label not in problem.y
+    for truth in (problem.y_target, problem.y_test):
+        assert set(truth) == {*problem.y, problem.novel_label}
+    assert problem.novel_fraction == pytest.approx((problem.y_target == problem.novel_label).mean())
+    rows = [tuple(row) for part in (problem.X, problem.X_target, problem.X_test) for row in part]
+    assert len(set(rows)) == len(rows)  # no row is in two parts
+
+
+def test_digits_without_shift_hold_the_same_rows_dealt_anew():
+    split = digits_problem(0)
+    shifted, level = (build_problem("digits", setting, "9", 0) for setting in ("shift", "no-shift"))
+    assert (shifted.X == split.X).all() and (shifted.y_test == split.y_test).all()
+    everything = [np.concatenate([p.X, p.X_target, p.X_test]) for p in (shifted, level)]
+    assert sorted(map(tuple, everything[0])) == sorted(map(tuple, everything[1]))
+    assert level.novel_fraction == shifted.novel_fraction
+    novel = level.y_target == "novel"
+    assert (level.X_target[novel] == shifted.X_target[shifted.y_target == "novel"]).all()
+    difference = [np.abs(p.X.mean(0) - p.X_target[p.y_target != "novel"].mean(0)).max() for p in (shifted, level)]
+    assert difference[1] < difference[0]
+
+
+def test_a_builder_s_split_becomes_a_problem():
+    rows = np.arange(20.0).reshape(10, 2)
+    split = SimpleNamespace(
+        source=np.array([0, 1, 2]),
+        target=np.array([3, 4, 9]),
+        test_source=np.array([5]),
+        test_target=np.array([6, 8]),
+        label=np.array(["a", "b", "a", "a", "b", "a", "b", "a", "new", "new"]),
+        novel_label="new",
+        novel_fraction=1 / 3,
+        manifest=SimpleNamespace(checksum="abc"),
+    )
+    problem = problem_from_split(rows, split, stand_in_for="Amazon Reviews")
+    assert problem.X.tolist() == [[0, 1], [2, 3], [4, 5]] and problem.y.tolist() == ["a", "b", "a"]
+    assert problem.y_target.tolist() == ["a", "b", "new"] and problem.y_test.tolist() == ["b", "new"]
+    assert problem.X_test.tolist() == [[12, 13], [16, 17]]
+    assert (problem.manifest_checksum, problem.stand_in_for) == ("abc", "Amazon Reviews")
+
+
+def test_bad_requests():
+    with pytest.raises(ValueError, match="dataset='moon' is not valid"):
+        build_problem("moon", "shift", "x", 0)
+    with pytest.raises(ValueError, match="setting='windy'"):
+        build_problem("digits", "windy", "9", 0)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="its new class is '9'"):
+        build_problem("digits", "shift", "8", 0)
+    with pytest.raises(ValueError, match="registered already"):
+        register_source(problem_sources()[0])
+
+
+def test_missing_files_are_named(tmp_path):
+    (tmp_path / "here.npy").touch()
+    source = ProblemSource("x", build_problem, "", (), files=("here.npy", "there.npy"))
+    assert source.missing_files(tmp_path) == ["there.npy"]
+    assert source.missing_files(None) == ["here.npy", "there.npy"]

@@ -32,9 +32,15 @@ class DigitsProblem:
     X: NDArray[np.float64]
     y: NDArray[Any]
     X_target: NDArray[np.float64]
+    y_target: NDArray[Any]
+    """The truth about the target rows, never given to ``fit``."""
     X_test: NDArray[np.float64]
     y_test: NDArray[Any]
-    novel_fraction: float
+
+    @property
+    def novel_fraction(self) -> float:
+        """The new digit's share of the target rows."""
+        return float((self.y_target == "novel").mean())
 
 
 def digits_problem(seed: int, test_fraction: float = 0.3, *, shift: bool = True) -> DigitsProblem:
@@ -67,9 +73,9 @@ def digits_problem(seed: int, test_fraction: float = 0.3, *, shift: bool = True)
         X=images[source],
         y=names[digit[source]],
         X_target=images[target],
+        y_target=names[digit[target]],
         X_test=images[test],
         y_test=names[digit[test]],
-        novel_fraction=float((digit[target] == NOVEL_DIGIT).mean()),
     )
 
 

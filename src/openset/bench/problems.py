@@ -152,26 +152,12 @@ def _only(dataset: str, novel: str, expected: str) -> None:
 
 
 def _digits(setting: Setting, novel: str, seed: int, data_dir: Path | None) -> BenchProblem:
-    """The demo's digits. Without shift its known rows are dealt out anew, in parts of the same sizes."""
-    from sklearn.datasets import load_digits
-
+    """The demo's digits."""
     from openset.demo import NOVEL_DIGIT, digits_problem
 
     _only("digits", novel, str(NOVEL_DIGIT))
-    split = digits_problem(seed)
-    images, digits = load_digits(return_X_y=True)
-    digit_of = {row.tobytes(): int(digit) for row, digit in zip(images, digits, strict=True)}
-    group_of = {digit_of[row.tobytes()]: name for row, name in zip(split.X, split.y, strict=True)}
-    parts = [split.X, split.X_target, split.X_test]
-    rows = np.concatenate(parts)
-    y = np.array([group_of.get(digit_of[row.tobytes()], "novel") for row in rows])
-    if setting == "no-shift":
-        known = np.flatnonzero(y != "novel")
-        dealt = np.random.default_rng(seed).permutation(known)
-        rows[known], y[known] = rows[dealt], y[dealt]
-    ends = np.cumsum([len(part) for part in parts])[:-1]
-    (X, X_target, X_test), (y_source, y_target, y_test) = np.split(rows, ends), np.split(y, ends)
-    return _problem(X, y_source, X_target, y_target, X_test, y_test, "novel")
+    data = digits_problem(seed, shift=setting == "shift")
+    return _problem(data.X, data.y, data.X_target, data.y_target, data.X_test, data.y_test, "novel")
 
 
 def _synthetic(setting: Setting, novel: str, seed: int, data_dir: Path | None, **options: Any) -> BenchProblem:

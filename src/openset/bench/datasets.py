@@ -1,4 +1,4 @@
-"""The paper's datasets as sources of problems; where only a stand-in lies in the data folder, it is used and named."""
+"""The paper's datasets as sources of problems; a stand-in that lies in their place is used, and named as such."""
 
 from __future__ import annotations
 

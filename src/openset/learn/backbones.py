@@ -27,7 +27,7 @@ def named_backbone(name: str) -> Callable[[], nn.Module]:
     """The function behind a name such as ``"resnet18"`` or ``"resnet18(width=16)"``.
 
     >>> sum(p.numel() for p in named_backbone("resnet18(width=16, channels=1)")().parameters())
-    700704
+    699888
     """
     call = _CALL.fullmatch(name.strip())
     given = [_ARGUMENT.fullmatch(part) for part in call[2].split(",")] if call and call[2] else []

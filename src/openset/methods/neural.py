@@ -51,9 +51,9 @@ class NetworkClassifier(OpenSetClassifier):
     evaluate_every : steps between evaluation points; None for one epoch of the smaller domain
     tol : stop when loss, defects and multipliers all move by less than this; 0 never stops early
     standardize : "global" (one scale, for embeddings), "feature" (unit variance, for tables), "auto", or None
-    backbone : maps rows to vectors and is trained along, in place of ``hidden`` and ``dropout``. A name, "resnet18"
-        or "resnet18(width=16, channels=1)", and a function that makes a torch.nn.Module start from scratch, each
-        member from its own seed; a torch.nn.Module starts from the weights it has, and stays as it is itself
+    backbone : maps rows to vectors and is trained along, in place of ``hidden`` and ``dropout``. A name such as
+        "resnet18" or "resnet18(width=16, channels=1)", and a function that makes a torch.nn.Module, start from
+        scratch, each member from its own seed; a module starts from its weights, and stays as it is itself
     augment : "crop_flip" moves training images by up to 4 pixels and mirrors half of them; None for as they are
     checkpoint : a folder for the state of this one fit. After a kill the same call of fit goes on from there and
         ends with the same weights. It is emptied when the fit has ended. Needs an integer ``random_state``

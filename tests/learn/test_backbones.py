@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -161,6 +162,18 @@ def test_bytes_stay_bytes_and_mapped_arrays_mapped(images, tmp_path):
     np.testing.assert_array_equal(
         of_mapped, CoLOR(backbone=small_body, **QUICK).fit(X, y, target).novelty_score(X)
     )
+
+
+def test_images_of_bytes_are_never_floats_all_at_once():
+    X = np.random.default_rng(0).integers(0, 256, (12_000, 32, 32, 3), dtype=np.uint8)
+    y = np.arange(len(X)) % 2
+    model = CoLOR(backbone=nn.Sequential(nn.AdaptiveAvgPool2d(2), nn.Flatten()), **{**QUICK, "max_steps": 2})
+    tracemalloc.start()
+    model.fit(X, y, X[:600])
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    # one float32 copy of X would be 4 · X.nbytes; held-out rows and blocks of pixels are what there is
+    assert peak < 1.2 * X.nbytes, peak / X.nbytes
 
 
 @pytest.mark.parametrize(

@@ -241,7 +241,7 @@ def test_resnet18_on_cifar100_learns_and_goes_on_after_a_kill(shared_data, tmp_p
     test = np.concatenate([rows(name, "test", 0, 100) for name in (*known, novel)])
     parameters = {
         "backbone": "resnet18(width=8)", "augment": "crop_flip", "batch_size": 50, "max_steps": 40,
-        "evaluate_every": 8, "learning_rate": 3e-3, "grid": (0.1, 0.2, 0.3), "fpr": 0.1, "random_state": 0,
+        "evaluate_every": 8, "learning_rate": 3e-3, "grid": [0.1, 0.2, 0.3], "fpr": 0.1, "random_state": 0,
     }  # fmt: skip
     data = images[source], fine[source], images[target]
     folder = tmp_path / "checkpoint"

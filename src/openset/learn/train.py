@@ -161,11 +161,12 @@ class Trained:
 
 @dataclass(frozen=True)
 class Progress:
-    """What a progress display may want to know after each evaluation point."""
+    """What a progress display may want to know: where a run starts, and then after each evaluation point."""
 
     step: int
     max_steps: int
     metrics: Mapping[str, float]
+    """Of the evaluation point; empty at the start."""
 
 
 def paper_epoch(n_source: int, n_target: int | None, batch_size: int) -> int:
@@ -275,6 +276,8 @@ class _Run:
             stored = checkpoint.load()
             if stored is not None:
                 self.restore(stored)
+        if on_progress is not None:
+            on_progress(Progress(ledger.step, self.max_steps, {}))
         while not self.is_over():
             ledger.step += 1
             ledger.interval.add(self.step())

@@ -201,7 +201,7 @@ class NetworkClassifier(OpenSetClassifier):
         with progress_bar(type(self).__name__, enabled=bool(self.verbose)) as update:
 
             def show(progress: Progress) -> None:
-                note = f"loss {progress.metrics['loss']:.4g}"
+                note = f"loss {progress.metrics['loss']:.4g}" if progress.metrics else ""
                 update(progress.step, progress.max_steps, note)
 
             trained = train(

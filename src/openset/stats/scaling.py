@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 BLOCK = 8192
-BLOCK_VALUES = 1 << 23
-"""A block has at most this many numbers, however long its rows."""
+BLOCK_VALUES = 1 << 20
+"""Numbers in a block of rows that are arrays themselves, images mostly."""
 SQUARABLE = 1e100
 """Scaled values up to this can be squared and summed in float64 with room to spare."""
 SPREAD_LIMIT = 100.0
@@ -63,7 +63,7 @@ def moments(x: NDArray[np.floating]) -> Moments:
 
 
 def _blocks(x: NDArray[np.floating]) -> Iterator[NDArray[np.float64]]:
-    rows = max(1, min(BLOCK, BLOCK_VALUES // max(1, math.prod(x.shape[1:]))))
+    rows = BLOCK if x.ndim <= 2 else max(1, BLOCK_VALUES // max(1, math.prod(x.shape[1:])))
     for start in range(0, len(x), rows):
         yield np.asarray(x[start : start + rows], dtype=np.float64)
 

@@ -12,7 +12,7 @@ from openset.learn.rows import ScaledRows, head_outputs
 from openset.learn.train import MemberPlan, Settings, paper_epoch, train
 from openset.methods.color import ColorObjective
 from openset.methods.discriminator import bodies_for
-from openset.methods.neural import ClassObjective
+from openset.methods.known_classes import ClassObjective
 from openset.stats.folds import make_folds
 from openset.stats.scaling import fit_scaling, moments
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from scipy.special import log_softmax, logsumexp
 
 from openset.base import OpenSetClassifier, Problem, doubt
+from openset.methods.known_classes import ClassObjective
 from openset.methods.raw_rows import (
     check_augment,
     check_backbone,
@@ -26,12 +27,12 @@ from openset.methods.raw_rows import (
 )
 from openset.params import check_choice, check_integer, check_number, takes_parameters_of
 from openset.progress import progress_bar
-from openset.stats.scaling import Moments, Scaling, fit_scaling
+from openset.stats.scaling import Moments, Scaling, check_single_precision, fit_scaling
 from openset.stats.thresholds import rank_log_odds
 
 if TYPE_CHECKING:
     from openset.learn.rows import ScaledRows
-    from openset.learn.train import HeldOut, Objective, Settings, Trained
+    from openset.learn.train import Objective, Settings, Trained
 
 HeadOutputs = dict[str, NDArray[np.float32]]
 
@@ -183,7 +184,7 @@ class NetworkClassifier(OpenSetClassifier):
 
         unseen = problem.X_target is None or not self._adapts
         self.scaling_ = self._fit_scaling(problem, None if unseen else problem.target_moments)
-        self._check_single_precision(problem)
+        check_single_precision(self.scaling_, problem.source_moments, problem.target_moments)
         source = ScaledRows(problem.X, self.scaling_)
         target = None if unseen or problem.X_target is None else ScaledRows(problem.X_target, self.scaling_)
         empty = np.empty(0, np.intp)
@@ -248,16 +249,6 @@ class NetworkClassifier(OpenSetClassifier):
             check_row_kind(name, row_kind(rows), self.row_kind_, self.augment)
         return rows
 
-    def _check_single_precision(self, problem: Problem) -> None:
-        """Networks compute in float32, whose range the scaled values must keep to."""
-        parts = [m for m in (problem.source_moments, problem.target_moments) if m is not None]
-        largest = max(m.largest for m in parts)
-        if largest * float(self.scaling_.factor.max()) > 1e-6 * float(np.finfo(np.float32).max):
-            raise ValueError(
-                f"the largest value, {largest:.3g}, is too large for single precision: scale the columns, "
-                "or pass standardize='auto'."
-            )
-
     def _keep(self, trained: Trained) -> None:
         """Store what training left behind."""
         self.architecture_, self.weights_ = trained.architecture, trained.weights
@@ -316,38 +307,3 @@ class NetworkClassifier(OpenSetClassifier):
         if self.members == 1:
             return scores.astype(np.float64)
         return rank_log_odds(self.pool_references_[member], scores)
-
-
-class ClassObjective:
-    """Softmax cross entropy on source rows: the closed-set classifier, and part of most other losses."""
-
-    n_constraints = 0
-
-    def __init__(self, n_classes: int, body: str = "shared") -> None:
-        self.bodies = {body: {"classes": n_classes}}
-        self._body = body
-
-    def terms(self, network: Any, batch: Any, masks: Any) -> Any:
-        """Cross entropy on the source part of a batch."""
-        from openset.learn.losses import class_loss
-        from openset.learn.primal_dual import Terms
-
-        logits = network(batch.source(batch.x), self._body, masks)["classes"]
-        return Terms(class_loss(logits, batch.y))
-
-    def judge(self, held_out: HeldOut) -> Any:
-        """The lower the held-out cross entropy the better."""
-        from openset.learn.train import Judgement
-
-        metrics = class_metrics(held_out)
-        return Judgement(key=-metrics["class_loss"], metrics=metrics)
-
-
-def class_metrics(held_out: HeldOut) -> dict[str, float]:
-    """Cross entropy and accuracy of the class head on held-out source rows."""
-    logits = held_out.source["classes"].astype(np.float64)
-    chosen = log_softmax(logits, axis=1)[np.arange(len(held_out.y)), held_out.y]
-    return {
-        "class_loss": float(-chosen.mean()),
-        "known_accuracy": float((logits.argmax(axis=1) == held_out.y).mean()),
-    }

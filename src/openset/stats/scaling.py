@@ -100,6 +100,16 @@ def fit_scaling(source: Moments, target: Moments | None, rule: str | None) -> Sc
     return Scaling(mean, np.divide(1.0, sd, out=np.ones_like(sd), where=varying), "feature")
 
 
+def check_single_precision(scaling: Scaling, *parts: Moments | None) -> None:
+    """Raise where scaled values leave the range of float32, in which networks compute."""
+    largest = max(part.largest for part in parts if part is not None)
+    if largest * float(scaling.factor.max()) > 1e-6 * float(np.finfo(np.float32).max):
+        raise ValueError(
+            f"the largest value, {largest:.3g}, is too large for single precision: scale the columns, "
+            "or pass standardize='auto'."
+        )
+
+
 def channel_axis(x: NDArray[Any]) -> int | None:
     """Where a batch of images has its channels, 1 or 3; None for rows that are no images.
 

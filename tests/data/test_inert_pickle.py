@@ -95,6 +95,12 @@ def test_any_bytes_give_plain_data_or_one_error(raw):
     assert all(isinstance(value, (str, int, list, np.ndarray)) for value in read.values())
 
 
+def _without_weights(path):
+    """A source file, less the calls of torch.load that read nothing but tensors."""
+    text = path.read_text(encoding="utf-8")
+    return re.sub(r"torch\.load\([^()]*weights_only=True\)", "", text)
+
+
 def test_this_is_the_only_unpickler_in_the_package():
     unpicklers = re.compile(
         r"\b(cloudpickle|dill|pickle|joblib|torch|marshal|shelve)\.(load|loads|Unpickler|open)\b"
@@ -102,7 +108,7 @@ def test_this_is_the_only_unpickler_in_the_package():
     users = {
         path.relative_to(SOURCES).as_posix()
         for path in SOURCES.rglob("*.py")
-        if unpicklers.search(text := path.read_text(encoding="utf-8")) or "allow_pickle=True" in text
+        if unpicklers.search(text := _without_weights(path)) or "allow_pickle=True" in text
     }
     # the check suite pickles a model that it fitted itself, and reads that back
     assert users - {"testing.py"} == {"data/inert_pickle.py"}

@@ -125,7 +125,7 @@ class OpenSetClassifier(ClassifierMixin, BaseEstimator):
         return 1
 
     def _accepts_nd(self) -> bool:
-        """Whether rows may be arrays of more than one axis (images for a backbone)."""
+        """Whether rows may be arrays of more than one axis (images for a backbone), also of bytes."""
         return False
 
     def _held_out_target_scores(self, problem: Problem) -> NDArray[np.float64]:
@@ -262,7 +262,7 @@ class OpenSetClassifier(ClassifierMixin, BaseEstimator):
                 self,
                 rows,
                 reset=reset,
-                dtype=list(FLOAT_TYPES),
+                dtype=[*FLOAT_TYPES, np.uint8] if self._accepts_nd() else list(FLOAT_TYPES),
                 allow_nd=self._accepts_nd(),
             )
         except ValueError as error:

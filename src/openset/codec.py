@@ -56,7 +56,7 @@ def encode(value: Any, tensors: Tensors, path: str) -> Any:
 
 def _encode_array(array: NDArray[Any], tensors: Tensors, path: str) -> Any:
     if array.dtype.kind in _NUMERIC:
-        tensors[path] = np.ascontiguousarray(array)
+        tensors[path] = np.asarray(array, order="C")  # of 0 axes too
         return {"$array": path}
     if array.dtype.kind in "UO" and array.ndim == 1:
         return {"$labels": [encode(item, tensors, path) for item in array.tolist()], "dtype": array.dtype.str}

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import tempfile
 from datetime import UTC, datetime
 from os import PathLike
 from pathlib import Path
@@ -24,6 +22,7 @@ from safetensors.numpy import save as dump_tensors
 from openset._version import __version__
 from openset.codec import Tensors, decode, encode
 from openset.errors import ModelFormatError
+from openset.files import write_atomically
 from openset.params import fitted_attributes
 from openset.registry import Method, get_method, method_of, methods
 
@@ -62,9 +61,9 @@ def save(model: Any, path: str | PathLike[str]) -> None:
     manifest["weights"] = {"file": f"weights-{digest[:16]}.safetensors", "sha256": digest}
     manifest["sha256"] = _manifest_digest(manifest)
     folder.mkdir(parents=True, exist_ok=True)
-    _write(folder / manifest["weights"]["file"], weights)
-    _write(folder / MANIFEST, json.dumps(manifest, indent=1).encode())
-    _write(folder / CARD, _model_card(model, method, manifest).encode())
+    write_atomically(folder / manifest["weights"]["file"], weights)
+    write_atomically(folder / MANIFEST, json.dumps(manifest, indent=1).encode())
+    write_atomically(folder / CARD, _model_card(model, method, manifest).encode())
     for stale in folder.glob("weights-*.safetensors"):
         if stale.name != manifest["weights"]["file"]:
             stale.unlink(missing_ok=True)
@@ -74,7 +73,8 @@ def load(path: str | PathLike[str], *, device: str | None = None, backbone: Any 
     """Read a model that :func:`save` wrote; scores are the same bit for bit.
 
     ``device`` computes elsewhere than the model was fitted; ``backbone`` is the module that a model with a
-    backbone was fitted with (its weights come from the folder, its code cannot).
+    backbone was fitted with, or a function that makes it (its weights come from the folder, its code cannot).
+    A backbone given by its name, such as "resnet18", is rebuilt without.
     """
     folder = Path(path)
     try:
@@ -132,13 +132,14 @@ def _read_weights(manifest: dict[str, Any], folder: Path) -> Tensors:
 
 def _restore(manifest: dict[str, Any], tensors: Tensors, device: str | None, backbone: Any) -> Any:
     parameters = decode(manifest["parameters"], tensors)
-    if parameters.get("backbone") is not None:
-        if backbone is None:
-            raise ModelFormatError(
-                f"this model has a backbone ({parameters['backbone']}): pass load(..., backbone=module) with a "
-                "module of the same architecture."
-            )
+    own_backbone = parameters.get("backbone")
+    if backbone is not None and own_backbone is not None:
         parameters["backbone"] = backbone
+    elif isinstance(own_backbone, dict):
+        raise ModelFormatError(
+            f"this model has a backbone ({own_backbone['code']}): pass load(..., backbone=module) with a "
+            "module of the same architecture."
+        )
     if device is not None:
         parameters["device"] = device
     model = get_method(manifest["method"]).make(**parameters)
@@ -150,10 +151,10 @@ def _restore(manifest: dict[str, Any], tensors: Tensors, device: str | None, bac
 def _encode_parameters(model: Any, tensors: Tensors) -> dict[str, Any]:
     encoded: dict[str, Any] = {}
     for name, value in model.get_params(deep=False).items():
-        if name == "backbone" and value is not None:
-            encoded[name] = type(value).__qualname__
-        elif isinstance(value, (np.random.RandomState, np.random.Generator)):
-            encoded[name] = None  # a generator's state says nothing about the fitted model
+        if name == "backbone" and value is not None and not isinstance(value, str):
+            encoded[name] = {"code": getattr(value, "__qualname__", type(value).__qualname__)}
+        elif name == "checkpoint" or isinstance(value, (np.random.RandomState, np.random.Generator)):
+            encoded[name] = None  # where fitting was stored or a generator stood says nothing about the model
         else:
             encoded[name] = encode(value, tensors, f"parameters.{name}")
     return encoded
@@ -166,21 +167,6 @@ def _encode_fitted(model: Any, tensors: Tensors) -> dict[str, Any]:
 def _manifest_digest(manifest: dict[str, Any]) -> str:
     content = {key: value for key, value in manifest.items() if key != "sha256"}
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
-
-
-def _write(path: Path, data: bytes) -> None:
-    """Write a file whole or not at all: to a temporary file beside it, flushed to disk, then renamed."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".writing-")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
 
 
 def _model_card(model: Any, method: Method, manifest: dict[str, Any]) -> str:

@@ -22,6 +22,7 @@ def progress_bar(title: str, *, enabled: bool = True) -> Iterator[Callable[[int,
         TimeRemainingColumn(),
         TextColumn("{task.fields[note]}"),
     )
-    with Progress(*columns, console=Console(stderr=True)) as bar:
+    # the time left is estimated from the last hour: a step of a large network may take a minute
+    with Progress(*columns, console=Console(stderr=True), speed_estimate_period=3600) as bar:
         task = bar.add_task(title, total=None, note="")
         yield lambda done, total, note: bar.update(task, completed=done, total=total, note=note)

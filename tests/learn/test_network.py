@@ -6,7 +6,8 @@ import torch
 from torch.nn import functional as F
 
 from openset.learn.architecture import Architecture
-from openset.learn.network import DropoutMasks, Network, output_shape
+from openset.learn.backbones import output_shape
+from openset.learn.network import DropoutMasks, Network
 
 SEEDS = [np.random.SeedSequence(i) for i in range(3)]
 

@@ -12,7 +12,7 @@ from openset.learn.rows import ScaledRows, head_outputs
 from openset.learn.train import MemberPlan, Settings, paper_epoch, train
 from openset.methods.color import ColorObjective
 from openset.methods.discriminator import bodies_for
-from openset.methods.neural import ClassObjective
+from openset.methods.known_classes import ClassObjective
 from openset.stats.folds import make_folds
 from openset.stats.scaling import fit_scaling, moments
 
@@ -115,14 +115,14 @@ def test_the_papers_epoch_counts_batches_of_the_smaller_domain():
     assert paper_epoch(3, 3, 200) == 1
 
 
-def test_progress_is_reported_at_every_evaluation_point(small):
+def test_progress_is_reported_at_the_start_and_every_evaluation_point(small):
     source, target = rows_of(small)
     seen = []
     train(
         color_objective(), make_plans(small, 1), source, small.y, target, SETTINGS,
         on_progress=lambda p: seen.append((p.step, p.max_steps)),
     )  # fmt: skip
-    assert seen == [(step, 150) for step in range(25, 151, 25)]
+    assert seen == [(step, 150) for step in range(0, 151, 25)]
 
 
 def test_a_backbone_must_give_one_vector_or_one_map_a_row(small):

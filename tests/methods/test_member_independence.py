@@ -13,6 +13,9 @@ from openset.methods.anna import AnnaObjective
 from openset.methods.arpl import ArplObjective
 from openset.methods.boda import BodaObjective
 from openset.methods.cac import CacObjective
+from openset.methods.discriminator import bodies_for
+from openset.methods.pu import PUObjective
+from openset.methods.pulse import PulseObjective
 from openset.methods.shot import ShotObjective
 from openset.shift.maps import make_feature_maps
 from openset.stats.folds import make_folds
@@ -22,6 +25,16 @@ OBJECTIVES = {
     "boda": lambda **_: BodaObjective(3, 0.5),
     "arpl": lambda **_: ArplObjective(3, 0.1),
     "cac": lambda **_: CacObjective(3, 10.0, 0.1),
+    "pulse": lambda **sizes: PulseObjective(bodies_for(3, 1, joint=True), warm_up=0.3, **sizes),
+    "upu": lambda members, **_: PUObjective(
+        bodies_for(3, 1, joint=False),
+        members=members,
+        prior=None,
+        estimator="bbe",
+        warm_up=0.3,
+        loss="sigmoid",
+        non_negative=(0.0, 1.0),
+    ),
     "shot": lambda **sizes: ShotObjective(3, **sizes),
     "anna": lambda members, **_: AnnaObjective(
         3, 0.5, members=members, warm_up=0.2, top=2, mining_scale=0.2, domain_reversal=0.1, target_reversal=0.5

@@ -23,6 +23,14 @@ class Convergence:
         self._tol = tol
         self._seen: deque[NDArray[np.float64]] = deque(maxlen=WINDOW)
 
+    def state(self) -> NDArray[np.float64]:
+        """The intervals seen, a row each."""
+        return np.array(self._seen)
+
+    def restore(self, seen: NDArray[np.float64]) -> None:
+        """Go on from there."""
+        self._seen.extend(seen)
+
     def update(self, loss: float, defects: NDArray[np.float64], multipliers: NDArray[np.float64]) -> bool:
         """Record one interval and say whether the member has converged."""
         # relative for loss and multipliers, absolute for defects, which are rates

@@ -10,7 +10,7 @@ return maps: a row is then the mean of its cells.
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -19,11 +19,20 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from openset.learn.architecture import Architecture, HeadWidths
+from openset.learn.backbones import as_cells
 from openset.learn.bottleneck import BottleneckBody, WeightNormHeads
 from openset.learn.domains import CellDiscriminators
 from openset.learn.kernels import BodyFunction, HeadsFunction, Workspace, repeatable_product
 from openset.learn.primal_dual import ParameterGroup
 from openset.learn.reciprocal import ReciprocalHeads
+from openset.learn.seeds import (
+    StreamState,
+    child_seed,
+    isolated_random_state,
+    restore_stream,
+    stream_state,
+    torch_seed,
+)
 
 
 class DropoutMasks:
@@ -34,6 +43,19 @@ class DropoutMasks:
 
     def __init__(self, seeds: Sequence[np.random.SeedSequence]) -> None:
         self._streams = [np.random.SFC64(seed) for seed in seeds]
+
+    def state(self) -> list[StreamState]:
+        """Where each member's stream stands."""
+        return [stream_state(stream) for stream in self._streams]
+
+    def restore(self, state: Sequence[StreamState]) -> None:
+        """Go on from there."""
+        for stream, stored in zip(self._streams, state, strict=True):
+            restore_stream(stream, stored)
+
+    def draw_seed(self, member: int) -> int:
+        """A seed for torch from a member's stream."""
+        return int(self._streams[member].random_raw()) >> 1
 
     @staticmethod
     def scale(rate: float) -> float:
@@ -89,7 +111,11 @@ class FeatureBody(Linear):
 
 
 class BackboneBody(nn.Module):
-    """A copy of any module for each member; rows in, one vector or one map a row out."""
+    """A copy of any module for each member; rows in, one vector or one map a row out.
+
+    The module brings its own dropout and normalisation. Whatever it draws in training comes from torch's global
+    generator, seeded for each member from that member's stream.
+    """
 
     def __init__(self, backbone: nn.Module, members: int) -> None:
         super().__init__()
@@ -98,26 +124,12 @@ class BackboneBody(nn.Module):
     def forward(self, x: Tensor, masks: DropoutMasks | None) -> Tensor:
         """Rows (members, rows, ...) to (members, rows, hidden), of maps to (members, rows, cells, hidden)."""
         self.train(masks is not None)
-        return torch.stack([as_cells(module(rows)) for module, rows in zip(self.copies, x, strict=True)])
-
-
-def as_cells(z: Tensor) -> Tensor:
-    """A convolutional map (rows, hidden, height, width) as (rows, cells, hidden); all else as it is."""
-    return z.flatten(2).transpose(1, 2) if z.ndim == 4 else z
-
-
-def output_shape(backbone: nn.Module, row_shape: Sequence[int]) -> tuple[int, ...]:
-    """What a backbone makes of one row: (width,), or (cells, width) if it returns a map."""
-    training = backbone.training
-    with torch.no_grad():
-        z = backbone.eval()(torch.zeros(2, *row_shape))
-    backbone.train(training)
-    if z.ndim not in (2, 3, 4) or len(z) != 2:
-        raise ValueError(
-            f"the backbone returned shape {tuple(z.shape)} for 2 rows: expected one vector a row, (2, width), "
-            "or one map, (2, cells, width) or (2, channels, height, width)."
-        )
-    return tuple(as_cells(z).shape[1:])
+        outputs = []
+        for member, (module, rows) in enumerate(zip(self.copies, x, strict=True)):
+            if masks is not None:
+                torch.manual_seed(masks.draw_seed(member))
+            outputs.append(as_cells(module(rows)))
+        return torch.stack(outputs)
 
 
 class Heads(Linear):
@@ -217,13 +229,20 @@ class Network(nn.Module):
         cells = layer(x.flatten(1, 2), masks).unflatten(1, x.shape[1:3])
         return self.represent(x, body, masks), cells
 
-    def initialise(self, seeds: Sequence[np.random.SeedSequence]) -> Network:
-        """Draw each member's weights from its own seed; backbones stay as they were given."""
+    def initialise(
+        self, seeds: Sequence[np.random.SeedSequence], make_backbone: Callable[[], nn.Module] | None = None
+    ) -> Network:
+        """Draw each member's weights from its own seed; backbones are made anew, or stay as they were given."""
         for member, seed in enumerate(seeds):
-            generator = torch.Generator().manual_seed(int(seed.generate_state(1, np.uint64)[0] >> 1))
+            generator = torch.Generator().manual_seed(torch_seed(seed))
             with torch.no_grad():
                 for layer in self._own_layers():
                     layer.initialise(member, generator)
+            if make_backbone is not None:
+                with isolated_random_state(child_seed(seed, 0)):
+                    for body in self.bodies.values():
+                        if isinstance(body, BackboneBody):
+                            body.copies[member] = make_backbone()
         return self
 
     def _own_layers(self) -> Iterator[FeatureBody | BottleneckBody | Heads | ReciprocalHeads | WeightNormHeads]:

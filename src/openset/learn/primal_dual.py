@@ -7,8 +7,9 @@ Without constraints the same step is plain gradient descent, so every method tra
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -35,6 +36,23 @@ def make_optimizer(
     return torch.optim.SGD(parameters, lr=learning_rate, momentum=momentum, fused=True)
 
 
+def optimizer_state(optimizer: torch.optim.Optimizer) -> dict[str, Any]:
+    """An optimiser's moments, for each parameter by its number."""
+    return {
+        str(number): {name: value.cpu().numpy() for name, value in entry.items() if value is not None}
+        for number, entry in optimizer.state_dict()["state"].items()
+    }
+
+
+def restore_optimizer(optimizer: torch.optim.Optimizer, state: Mapping[str, Any]) -> None:
+    """Put an optimiser where :func:`optimizer_state` found it."""
+    entries = {
+        int(number): {name: torch.from_numpy(value).clone() for name, value in entry.items()}
+        for number, entry in state.items()
+    }
+    optimizer.load_state_dict({**optimizer.state_dict(), "state": entries})
+
+
 class Multipliers:
     """One non-negative multiplier for each member and constraint, raised while its constraint is violated.
 
@@ -54,6 +72,17 @@ class Multipliers:
         self._rate = learning_rate
         self._mean, self._square = torch.zeros_like(self.values), torch.zeros_like(self.values)
         self._steps = 0
+
+    def state(self) -> dict[str, Any]:
+        """Multipliers, Adam's moments and its count of steps."""
+        tensors = (self.values, self._mean, self._square)
+        return {"tensors": [tensor.cpu().numpy() for tensor in tensors], "steps": self._steps}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from there."""
+        for tensor, stored in zip((self.values, self._mean, self._square), state["tensors"], strict=True):
+            tensor.copy_(torch.from_numpy(stored))
+        self._steps = state["steps"]
 
     def ascend(self, defect: Tensor) -> None:
         """Ascend on the defect, then project to λ ≥ 0."""

@@ -2,37 +2,59 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from openset.learn.augment import CropFlip
 from openset.learn.network import Network
-from openset.stats.scaling import Scaling
+from openset.learn.seeds import restore_stream, stream_state
+from openset.stats.scaling import Scaling, channel_axis
 
 Rows = NDArray[np.intp]
 
 SCORING_BLOCK = 256
 """Rows a scoring product always has. Equal shapes give equal rounding, whatever the batch."""
+ARRAY_BLOCK = 64
+"""The same where a row is an array: a padded block of images costs as much as a full one."""
 
 
 @dataclass(frozen=True)
 class ScaledRows:
-    """An array of rows (also memory-mapped, of any float type) and the scaling applied to what is read."""
+    """An array of rows (also memory-mapped, of any float type or uint8) and the scaling applied to what is read.
 
-    array: NDArray[np.floating]
+    Images of uint8 are read with their channels first, wherever the array has them.
+    """
+
+    array: NDArray[Any]
     scaling: Scaling
 
     def __len__(self) -> int:
         return len(self.array)
 
+    @property
+    def row_shape(self) -> tuple[int, ...]:
+        """The shape of a row as it is read."""
+        shape = self.array.shape[1:]
+        return (shape[-1], *shape[:-1]) if self._channels_last else shape
+
+    @property
+    def _channels_last(self) -> bool:
+        return channel_axis(self.array) == 3
+
     def gather(self, rows: Rows, out: NDArray[np.float32]) -> None:
         """Write the given rows, scaled, into ``out``."""
         if self.array.dtype == np.float32:
             np.take(self.array, rows, axis=0, out=out, mode="clip")
+            self.scaling.apply_in_place(out)
+        elif self.array.dtype == np.uint8:
+            taken = self.array[rows]
+            out[...] = np.moveaxis(taken, -1, 1) if self._channels_last else taken
             self.scaling.apply_in_place(out)
         else:  # scale in the data's own precision, so that huge values survive
             with np.errstate(over="ignore"):  # such rows score as infinite, which the estimator reports
@@ -47,7 +69,8 @@ class RowStream:
 
     def __init__(self, rows: Rows, seed: np.random.SeedSequence) -> None:
         self._rows = rows
-        self._random = np.random.Generator(np.random.SFC64(seed))
+        self._stream = np.random.SFC64(seed)
+        self._random = np.random.Generator(self._stream)
         self._waiting = rows[:0]
 
     def take(self, size: int) -> Rows:
@@ -56,6 +79,15 @@ class RowStream:
             self._waiting = np.concatenate([self._waiting, self._random.permutation(self._rows)])
         taken, self._waiting = self._waiting[:size], self._waiting[size:]
         return taken
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """Where the stream stands, and the rest of the present permutation."""
+        return {"stream": stream_state(self._stream), "waiting": self._waiting}
+
+    def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
+        """Go on from there."""
+        restore_stream(self._stream, state["stream"])
+        self._waiting = state["waiting"]
 
 
 @dataclass(frozen=True)
@@ -90,12 +122,13 @@ class Batches:
         target_streams: Sequence[RowStream],
         size: int,
         device: str,
+        augment: Sequence[CropFlip] = (),
     ) -> None:
         self._source, self._y, self._target = source, y, target
         self._source_streams, self._target_streams = source_streams, target_streams
-        self._size, self._device = size, device
+        self._size, self._device, self._augment = size, device, augment
         members, width = len(source_streams), size if target is None else 2 * size
-        self._x = np.empty((members, width, *source.array.shape[1:]), np.float32)
+        self._x = np.empty((members, width, *source.row_shape), np.float32)
         self._labels = np.empty((members, size), np.int64)
         self._target_rows = np.empty((members, 0 if target is None else size), np.int64)
 
@@ -110,8 +143,22 @@ class Batches:
                 rows = stream.take(self._size)
                 self._target.gather(rows, self._x[member, self._size :])
                 self._target_rows[member] = rows
+        for member, augmentation in enumerate(self._augment):
+            augmentation.apply_in_place(self._x[member])
         parts = (self._x, self._labels, self._target_rows)
         return Batch(*(torch.from_numpy(part).to(self._device) for part in parts))
+
+    def state(self) -> list[Any]:
+        """Where all streams stand."""
+        return [stream.state() for stream in self._streams()]
+
+    def restore(self, state: Sequence[Any]) -> None:
+        """Go on from there."""
+        for stream, stored in zip(self._streams(), state, strict=True):
+            stream.restore(stored)
+
+    def _streams(self) -> list[Any]:
+        return [*self._source_streams, *self._target_streams, *self._augment]
 
 
 def head_outputs(
@@ -139,9 +186,10 @@ def head_outputs(
 
 def _blocks(rows: ScaledRows, chosen: Rows | None) -> Iterator[tuple[NDArray[np.float32], int]]:
     wanted = np.arange(len(rows)) if chosen is None else chosen
-    block = np.zeros((SCORING_BLOCK, *rows.array.shape[1:]), np.float32)
-    for start in range(0, max(len(wanted), 1), SCORING_BLOCK):
-        part = wanted[start : start + SCORING_BLOCK]
+    size = SCORING_BLOCK if len(rows.row_shape) == 1 else ARRAY_BLOCK
+    block = np.zeros((size, *rows.row_shape), np.float32)
+    for start in range(0, max(len(wanted), 1), size):
+        part = wanted[start : start + size]
         block[len(part) :] = 0
         rows.gather(part, block[: len(part)])
         yield block, len(part)

@@ -1,58 +1,59 @@
 """The training loop that every gradient-trained method shares.
 
 A method brings an :class:`Objective`: its loss on a batch, and a judgement of held-out outputs at every
-evaluation point. The loop owns batches, the step, checkpoints, history, stopping and progress.
+evaluation point. The loop owns batches, the step, the best network, history, stopping, progress and the
+checkpoint on disk, from which a killed run goes on and ends with the same weights.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from dataclasses import dataclass
+from os import PathLike
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from openset.learn.architecture import Architecture
-from openset.learn.convergence import Convergence
-from openset.learn.network import DropoutMasks, Network, output_shape
-from openset.learn.primal_dual import Multipliers, PrimalDual, Terms, make_optimizer
+from openset.learn.augment import AUGMENTATIONS
+from openset.learn.backbones import maker_of, output_shape, template_of
+from openset.learn.checkpoint import Checkpoint, fingerprint_of
+from openset.learn.judgement import KEEP_LATEST, Choice, HeldOut, Judgement
+from openset.learn.ledger import Ledger
+from openset.learn.network import DropoutMasks, Network
+from openset.learn.primal_dual import (
+    Multipliers,
+    PrimalDual,
+    Terms,
+    make_optimizer,
+    optimizer_state,
+    restore_optimizer,
+)
 from openset.learn.rows import Batch, Batches, Rows, RowStream, ScaledRows, head_outputs
+from openset.learn.seeds import child_seed, isolated_random_state
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+__all__ = [
+    "KEEP_LATEST",
+    "AdaptiveObjective",
+    "Choice",
+    "HeldOut",
+    "Judgement",
+    "MemberPlan",
+    "Objective",
+    "Progress",
+    "ResumableObjective",
+    "ScoreTarget",
+    "Settings",
+    "Trained",
+    "child_seed",
+    "paper_epoch",
+    "train",
+]
 
 PAPER_EPOCHS = 200
-KEEP_LATEST = math.inf
-"""The key of a method that makes no choice: every evaluation point replaces the one before."""
-
-
-@dataclass(frozen=True)
-class HeldOut:
-    """Head outputs of one member on rows that it does not train on."""
-
-    source: Mapping[str, NDArray[np.float32]]
-    y: NDArray[np.intp]
-    target: Mapping[str, NDArray[np.float32]]
-    multipliers: NDArray[np.float64]
-    member: int
-    step: int
-    max_steps: int
-
-
-@dataclass(frozen=True)
-class Judgement:
-    """How good a network is at one evaluation point; the loop keeps the one with the highest key."""
-
-    key: float
-    metrics: Mapping[str, float]
-    head: int = 0
-    heads: Mapping[str, NDArray[Any]] = field(default_factory=dict)
-    """Columns of the head table, one entry a head."""
-
 
 ScoreTarget = Callable[..., Mapping[str, NDArray[np.float32]]]
 
@@ -102,6 +103,19 @@ class AdaptiveObjective(Objective, Protocol):
         ...
 
 
+@runtime_checkable
+class ResumableObjective(Protocol):
+    """An objective that can store what it adapted, which an adaptive one must to be trained with a checkpoint."""
+
+    def state(self) -> Mapping[str, Any]:
+        """All that ``adapt`` has changed: numbers, arrays, lists and dictionaries of them."""
+        ...
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from there."""
+        ...
+
+
 @dataclass(frozen=True)
 class MemberPlan:
     """One member's seed and its rows of source and target, for training and held out."""
@@ -131,15 +145,7 @@ class Settings:
     device: str
     dual_optimizer: str = "adam"
     dual_learning_rate: float = 0.02
-
-
-@dataclass(frozen=True)
-class Choice:
-    """The evaluation point and head that a member kept."""
-
-    step: int
-    head: int
-    key: float
+    augment: str | None = None
 
 
 @dataclass(frozen=True)
@@ -157,11 +163,12 @@ class Trained:
 
 @dataclass(frozen=True)
 class Progress:
-    """What a progress display may want to know after each evaluation point."""
+    """What a progress display may want to know: where a run starts, and then after each evaluation point."""
 
     step: int
     max_steps: int
     metrics: Mapping[str, float]
+    """Of the evaluation point; empty at the start."""
 
 
 def paper_epoch(n_source: int, n_target: int | None, batch_size: int) -> int:
@@ -178,12 +185,20 @@ def train(
     target: ScaledRows | None,
     settings: Settings,
     *,
-    backbone: torch.nn.Module | None = None,
+    backbone: Any = None,
     on_progress: Callable[[Progress], None] | None = None,
+    checkpoint: str | PathLike[str] | None = None,
+    identity: str = "",
 ) -> Trained:
-    """Train all members together and return each one's best network."""
+    """Train all members together and return each one's best network.
+
+    With a ``checkpoint`` folder the state is stored there at evaluation points, and a run of the same data,
+    settings and ``identity`` (what else decides the outcome: the method and its parameters) goes on from it. The
+    last state stays there, for :func:`~openset.learn.checkpoint.remove_checkpoint` once the fit has ended.
+    """
     with isolated_random_state(plans[0].seed):
-        return _Run(objective, plans, source, y, target, settings, backbone).run(on_progress)
+        run = _Run(objective, plans, source, y, target, settings, backbone)
+        return run.run(on_progress, None if checkpoint is None else run.open_checkpoint(checkpoint, identity))
 
 
 class _Run:
@@ -197,10 +212,11 @@ class _Run:
         y: NDArray[np.intp],
         target: ScaledRows | None,
         settings: Settings,
-        backbone: torch.nn.Module | None,
+        backbone: Any,
     ) -> None:
         self.objective, self.plans, self.settings = objective, plans, settings
-        self.source, self.y, self.target, self.backbone = source, y, target, backbone
+        self.source, self.y, self.target = source, y, target
+        template = template_of(backbone)
         n_source = max(len(plan.source_train) for plan in plans)
         n_target = max(len(plan.target_train) for plan in plans)
         batch_size = min(settings.batch_size, max(n_source, n_target))
@@ -210,8 +226,8 @@ class _Run:
         warm_up = objective.warm_up if isinstance(objective, AdaptiveObjective) else 0.0
         self.warm_up = math.ceil(warm_up * self.max_steps)
 
-        seeds = [[child_seed(plan.seed, i) for i in range(4)] for plan in plans]
-        hidden = settings.hidden if backbone is None else output_shape(backbone, source.array.shape[1:])[-1]
+        seeds = [[child_seed(plan.seed, i) for i in range(5)] for plan in plans]
+        hidden = settings.hidden if template is None else output_shape(template, source.row_shape)[-1]
         self.architecture = Architecture(
             bodies=objective.bodies,
             n_features=source.array.shape[-1],
@@ -221,8 +237,10 @@ class _Run:
             kinds=getattr(objective, "kinds", {}),
             body_kinds=getattr(objective, "body_kinds", {}),
         )
-        network = Network(self.architecture, backbone).initialise([s[0] for s in seeds])
+        network = Network(self.architecture, template).initialise([s[0] for s in seeds], maker_of(backbone))
         self.network = network.to(settings.device)
+        self.best = Network(self.architecture, template).to(settings.device)
+        self.ledger = Ledger(len(plans), objective.n_constraints, settings.tol)
         self.masks = DropoutMasks([s[1] for s in seeds])
         self.batches = Batches(
             source,
@@ -232,6 +250,7 @@ class _Run:
             [RowStream(p.target_train, s[3]) for p, s in zip(plans, seeds, strict=True)] if target else [],
             batch_size,
             settings.device,
+            [] if settings.augment is None else [AUGMENTATIONS[settings.augment](s[4]) for s in seeds],
         )
         members, constraints = len(plans), objective.n_constraints
         self.multipliers = (
@@ -254,50 +273,96 @@ class _Run:
             clip=settings.clip,
         )
 
-    def run(self, on_progress: Callable[[Progress], None] | None) -> Trained:
-        members = len(self.plans)
-        best = Network(self.architecture, self.backbone).to(self.settings.device)
-        choices = [Choice(0, 0, -math.inf)] * members
-        stopped: list[str | None] = [None] * members
-        watches = [Convergence(self.settings.tol) for _ in range(members)]
-        history: list[dict[str, float]] = []
-        tables: list[dict[str, NDArray[Any]]] = []
-        interval = _IntervalMeans(members, self.objective.n_constraints)
-        step = 0
-        while step < self.max_steps and not all(stopped):
-            step += 1
-            interval.add(self.step())
-            if step % self.evaluate_every and step not in (self.warm_up, self.max_steps):
+    def run(self, on_progress: Callable[[Progress], None] | None, checkpoint: Checkpoint | None) -> Trained:
+        ledger = self.ledger
+        if checkpoint is not None:
+            stored = checkpoint.load()
+            if stored is not None:
+                self.restore(stored)
+        if on_progress is not None:
+            on_progress(Progress(ledger.step, self.max_steps, {}))
+        while not self.is_over():
+            ledger.step += 1
+            ledger.interval.add(self.step())
+            if ledger.step % self.evaluate_every and ledger.step not in (self.warm_up, self.max_steps):
                 continue
-            loss, defects = interval.take()
-            multipliers = self._multiplier_values()
-            for member in range(members):
-                if stopped[member]:
-                    continue
-                held_out = self._held_out(member, step, multipliers[member])
-                if self._adapt(held_out):
-                    watches[member] = Convergence(self.settings.tol)
-                judgement = self.objective.judge(held_out)
-                first = choices[member].step == 0
-                if first or judgement.key > choices[member].key or judgement.key == KEEP_LATEST:
-                    choices[member] = Choice(step, judgement.head, judgement.key)
-                    _copy_member(self.network, best, member)
-                history.append({"step": step, "member": member, "loss": float(loss[member]), **judgement.metrics})
-                if judgement.heads:
-                    tables.append(_head_rows(step, member, judgement.heads))
-                if watches[member].update(loss[member], defects[member], multipliers[member]):
-                    stopped[member] = "converged"
+            self.evaluate()
+            if checkpoint is not None:
+                checkpoint.save(self.state, last=self.is_over())
             if on_progress is not None:
-                on_progress(Progress(step, self.max_steps, history[-1]))
+                on_progress(Progress(ledger.step, self.max_steps, ledger.history[-1]))
         return Trained(
             architecture=self.architecture,
-            weights=best.arrays(),
-            choices=choices,
-            history=history,
-            heads=_concatenate(tables),
-            stop_reason="converged" if all(stopped) else "max_steps",
-            n_steps=step,
+            weights=self.best.arrays(),
+            choices=ledger.choices,
+            history=ledger.history,
+            heads=ledger.heads(),
+            stop_reason="converged" if all(ledger.stopped) else "max_steps",
+            n_steps=ledger.step,
         )
+
+    def is_over(self) -> bool:
+        return self.ledger.step >= self.max_steps or all(self.ledger.stopped)
+
+    def evaluate(self) -> None:
+        """Judge every member that still trains, and keep its network if it is its best."""
+        ledger = self.ledger
+        loss, defects = ledger.interval.take()
+        multipliers = self._multiplier_values()
+        for member in range(len(self.plans)):
+            if ledger.stopped[member]:
+                continue
+            held_out = self._held_out(member, ledger.step, multipliers[member])
+            if self._adapt(held_out):
+                ledger.start_watch_anew(member)
+            judgement = self.objective.judge(held_out)
+            if ledger.record(member, judgement, loss[member], defects[member], multipliers[member]):
+                _copy_member(self.network, self.best, member)
+
+    # ------------------------------------------------------------------ the checkpoint
+
+    def open_checkpoint(self, folder: str | PathLike[str], identity: str) -> Checkpoint:
+        """A checkpoint bound to this run; to be opened before the first step."""
+        objective = self.objective
+        if isinstance(objective, AdaptiveObjective) and not isinstance(objective, ResumableObjective):
+            raise ValueError(
+                f"{type(objective).__name__} adapts in training but cannot store what it adapted, so that it "
+                "could not be resumed exactly: fit without checkpoint."
+            )
+        initial = self.network.arrays()
+        settings = f"{identity} {self.settings} {self.architecture}"
+        fingerprint = fingerprint_of(settings, self.source, self.y, self.target, self.plans, initial)
+        return Checkpoint(folder, fingerprint)
+
+    def state(self) -> dict[str, Any]:
+        """Everything that the rest of the run depends on, as plain data."""
+        return {
+            "ledger": self.ledger.state(),
+            "network": self.network.arrays(),
+            "best": self.best.arrays(),
+            "optimizer": optimizer_state(self.stepper.optimizer),
+            "multipliers": None if self.multipliers is None else self.multipliers.state(),
+            "objective": self.objective.state() if isinstance(self.objective, ResumableObjective) else None,
+            "masks": self.masks.state(),
+            "batches": self.batches.state(),
+            "torch": torch.get_rng_state().numpy(),
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from there."""
+        self.ledger.restore(state["ledger"])
+        for network, arrays in ((self.network, state["network"]), (self.best, state["best"])):
+            network.load_state_dict({name: torch.from_numpy(array) for name, array in arrays.items()})
+        restore_optimizer(self.stepper.optimizer, state["optimizer"])
+        if self.multipliers is not None:
+            self.multipliers.restore(state["multipliers"])
+        if isinstance(self.objective, ResumableObjective):
+            self.objective.restore(state["objective"])
+        self.masks.restore(state["masks"])
+        self.batches.restore(state["batches"])
+        torch.set_rng_state(torch.from_numpy(state["torch"]))
+
+    # ------------------------------------------------------------------ one step, and what is held out
 
     def step(self) -> Terms:
         """One batch for every member, and one primal–dual step on it."""
@@ -325,42 +390,6 @@ class _Run:
         return self.multipliers.values.cpu().numpy().copy()
 
 
-class _IntervalMeans:
-    """Means of loss and defects since the last evaluation point."""
-
-    def __init__(self, members: int, constraints: int) -> None:
-        self._loss = torch.zeros(members, dtype=torch.float64)
-        self._defect = torch.zeros(members, constraints, dtype=torch.float64)
-        self._steps = 0
-
-    def add(self, terms: Terms) -> None:
-        self._steps += 1
-        self._loss += terms.objective.detach().cpu()
-        defect = terms.proxy_defect if terms.defect is None else terms.defect
-        if defect is not None:
-            self._defect += defect.detach().cpu()
-
-    def take(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        means = (self._loss / self._steps).numpy(), (self._defect / self._steps).numpy()
-        self._loss.zero_()
-        self._defect.zero_()
-        self._steps = 0
-        return means
-
-
-@contextmanager
-def isolated_random_state(seed: np.random.SeedSequence) -> Iterator[None]:
-    """Seed torch's global generator for backbones that use it, and leave it as it was afterwards."""
-    with torch.random.fork_rng():
-        torch.manual_seed(int(seed.generate_state(1)[0]))
-        yield
-
-
-def child_seed(seed: np.random.SeedSequence, index: int) -> np.random.SeedSequence:
-    """The index-th child of a seed, the same however often it is asked for."""
-    return np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, index))
-
-
 def _first(outputs: Mapping[str, NDArray[np.float32]]) -> dict[str, NDArray[np.float32]]:
     return {head: values[0] for head, values in outputs.items()}
 
@@ -369,17 +398,3 @@ def _copy_member(source: Network, destination: Network, member: int) -> None:
     into = destination.member_state(member)
     for name, tensor in source.member_state(member).items():
         into[name].copy_(tensor)
-
-
-def _head_rows(step: int, member: int, heads: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    width = len(next(iter(heads.values())))
-    return {
-        "member": np.full(width, member),
-        "step": np.full(width, step),
-        "head": np.arange(width),
-        **heads,
-    }
-
-
-def _concatenate(tables: Sequence[Mapping[str, NDArray[Any]]]) -> dict[str, NDArray[Any]]:
-    return {name: np.concatenate([table[name] for table in tables]) for name in tables[0]} if tables else {}

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,10 +16,11 @@ from openset.inputs import as_rows
 from openset.methods.boda import BODA, BodaObjective, adversarial_loss
 from openset.methods.presets import PRESETS
 from openset.params import check_integer, check_number, takes_parameters_of
-from openset.stats.scaling import over_cells
+from openset.stats.scaling import NO_SCALING, over_cells
 
 if TYPE_CHECKING:
     from torch import Tensor
+    from torch.nn import Module
 
     from openset.learn.network import DropoutMasks, Network
     from openset.learn.primal_dual import Terms
@@ -49,7 +51,7 @@ class ANNA(BODA):
     with one vector a row there are no cells to mine: use :class:`~openset.methods.boda.BODA`.
 
     ``X`` is (n, cells, features), or whatever a ``backbone`` takes that returns (n, cells, features) or
-    (n, channels, height, width). A batch holds 2 · ``batch_size`` maps: lower it for large ones.
+    (n, channels, height, width). A batch holds 2 · ``batch_size`` maps.
 
     Parameters
     ----------
@@ -61,8 +63,7 @@ class ANNA(BODA):
 
     The other parameters are those of :class:`~openset.methods.boda.BODA`. The authors keep the epoch that does
     best on target labels, which nobody has; here it is, after the warm-up, the network with the lowest cross
-    entropy over k + 1 classes on held-out source rows. What else differs from theirs is in
-    docs/decisions/0012-anna.md.
+    entropy over k + 1 classes on held-out source rows (docs/decisions/0012-anna.md).
 
     Attributes
     ----------
@@ -155,9 +156,11 @@ class ANNA(BODA):
                 target_moments=None if target is None else over_cells(target),
             )
         else:
-            from openset.learn.network import output_shape
+            from openset.learn.backbones import output_shape, template_of
+            from openset.learn.rows import ScaledRows
 
-            shape = output_shape(self.backbone, problem.X.shape[1:])
+            rows = ScaledRows(problem.X, NO_SCALING)
+            shape = output_shape(cast("Module", template_of(self.backbone)), rows.row_shape)
             if len(shape) != 2:
                 raise ValueError(f"the backbone returned {shape[0]} numbers a row, but ANNA needs {_advice(2)}")
         super()._fit(problem)
@@ -234,6 +237,14 @@ class AnnaObjective(BodaObjective):
         self._top, self._mining_scale = top, mining_scale
         self._domain_reversal, self._target_reversal = domain_reversal, target_reversal
         self._warm = np.zeros(members, bool)
+
+    def state(self) -> dict[str, Any]:
+        """Which members have warmed up."""
+        return {"warm": self._warm}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from there."""
+        self._warm = np.array(state["warm"])
 
     def terms(self, network: Network, batch: Batch, masks: DropoutMasks) -> Terms:
         """One loss for source and target together, where the authors take a step on each in turn."""

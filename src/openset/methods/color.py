@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from openset.base import Problem
 from openset.errors import FitWarning
 from openset.methods.discriminator import bodies_for, joint_outputs
-from openset.methods.neural import HeadOutputs, NetworkClassifier, class_metrics
+from openset.methods.known_classes import class_metrics
+from openset.methods.neural import HeadOutputs, NetworkClassifier
 from openset.methods.presets import PRESETS
 from openset.params import check_choice, check_flag, check_number, takes_parameters_of
 from openset.stats.proportions import NOT_IDENTIFIED, anchored_fraction

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from openset.base import Problem
-from openset.methods.neural import HeadOutputs, NetworkClassifier, class_metrics
+from openset.methods.known_classes import class_metrics
+from openset.methods.neural import HeadOutputs, NetworkClassifier
 from openset.methods.presets import PRESETS
 from openset.params import check_flag, takes_parameters_of
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import fields
+from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,14 +16,23 @@ from numpy.typing import NDArray
 from scipy.special import log_softmax, logsumexp
 
 from openset.base import OpenSetClassifier, Problem, doubt
+from openset.methods.known_classes import ClassObjective
+from openset.methods.raw_rows import (
+    check_augment,
+    check_backbone,
+    check_checkpoint,
+    check_row_kind,
+    raw_scaling,
+    row_kind,
+)
 from openset.params import check_choice, check_integer, check_number, takes_parameters_of
 from openset.progress import progress_bar
-from openset.stats.scaling import fit_scaling
+from openset.stats.scaling import Moments, Scaling, check_single_precision, fit_scaling
 from openset.stats.thresholds import rank_log_odds
 
 if TYPE_CHECKING:
     from openset.learn.rows import ScaledRows
-    from openset.learn.train import HeldOut, Objective, Settings, Trained
+    from openset.learn.train import Objective, Settings, Trained
 
 HeadOutputs = dict[str, NDArray[np.float32]]
 
@@ -42,13 +52,22 @@ class NetworkClassifier(OpenSetClassifier):
     evaluate_every : steps between evaluation points; None for one epoch of the smaller domain
     tol : stop when loss, defects and multipliers all move by less than this; 0 never stops early
     standardize : "global" (one scale, for embeddings), "feature" (unit variance, for tables), "auto", or None
-    backbone : a torch.nn.Module that maps rows to vectors (or to maps of cells, which count as their mean),
-        trained along, in place of the linear body
+    backbone : maps rows to vectors (or to maps of cells, which count as their mean) and is trained along, in
+        place of ``hidden`` and ``dropout``. A name such as
+        "resnet18" or "resnet18(width=16, channels=1)", and a function that makes a torch.nn.Module, start from
+        scratch, each member from its own seed; a module starts from its weights, and stays as it is itself
+    augment : "crop_flip" moves training images by up to 4 pixels and mirrors half of them; None for as they are
+    checkpoint : a folder for the state of this one fit. After a kill the same call of fit goes on from there and
+        ends with the same weights. It is emptied when the fit has ended. Needs an integer ``random_state``
     device : where to compute, such as "cpu" or "cuda"
     verbose : show a progress bar
 
     and those of :class:`~openset.base.OpenSetClassifier`: ``fpr``, ``validation_fraction``, ``novel_label`` and
     ``random_state``.
+
+    With a backbone, rows may have any shape. Those of uint8 stay so in memory and become numbers a batch at a
+    time; uint8 rows of three axes are images, channels first or last, given to the backbone channels first
+    and standardised by channel (with ``standardize=None``: in [0, 1]). All others reach it as they are.
 
     Attributes beside those of :class:`~openset.base.OpenSetClassifier`
     ----------
@@ -80,6 +99,8 @@ class NetworkClassifier(OpenSetClassifier):
         tol: float = 1e-3,
         standardize: str | None = "auto",
         backbone: Any = None,
+        augment: str | None = None,
+        checkpoint: str | PathLike[str] | None = None,
         device: str = "cpu",
         verbose: bool = False,
         **shared: Any,
@@ -99,6 +120,8 @@ class NetworkClassifier(OpenSetClassifier):
         self.tol = tol
         self.standardize = standardize
         self.backbone = backbone
+        self.augment = augment
+        self.checkpoint = checkpoint
         self.device = device
         self.verbose = verbose
 
@@ -142,10 +165,9 @@ class NetworkClassifier(OpenSetClassifier):
         check_choice("standardize", self.standardize, ("auto", "global", "feature", None))
         if not isinstance(self.device, str):
             raise ValueError(f"device={self.device!r} is not valid: expected a name such as 'cpu' or 'cuda'.")
-        if self.backbone is not None and not callable(self.backbone):
-            raise ValueError(
-                f"backbone={self.backbone!r} is not valid: expected a torch.nn.Module that maps rows to vectors."
-            )
+        check_backbone(self.backbone)
+        check_augment(self.augment, self.backbone)
+        check_checkpoint(self.checkpoint, self.random_state)
 
     # ------------------------------------------------------------------ fitting
 
@@ -156,13 +178,13 @@ class NetworkClassifier(OpenSetClassifier):
         return self.backbone is not None
 
     def _fit(self, problem: Problem) -> None:
+        from openset.learn.checkpoint import remove_checkpoint
         from openset.learn.rows import ScaledRows
         from openset.learn.train import MemberPlan, Progress, child_seed, train
 
-        rule = None if self.backbone is not None else self.standardize
         unseen = problem.X_target is None or not self._adapts
-        self.scaling_ = fit_scaling(problem.source_moments, None if unseen else problem.target_moments, rule)
-        self._check_single_precision(problem)
+        self.scaling_ = self._fit_scaling(problem, None if unseen else problem.target_moments)
+        check_single_precision(self.scaling_, problem.source_moments, problem.target_moments)
         source = ScaledRows(problem.X, self.scaling_)
         target = None if unseen or problem.X_target is None else ScaledRows(problem.X_target, self.scaling_)
         empty = np.empty(0, np.intp)
@@ -181,7 +203,7 @@ class NetworkClassifier(OpenSetClassifier):
         with progress_bar(type(self).__name__, enabled=bool(self.verbose)) as update:
 
             def show(progress: Progress) -> None:
-                note = f"loss {progress.metrics['loss']:.4g}"
+                note = f"loss {progress.metrics['loss']:.4g}" if progress.metrics else ""
                 update(progress.step, progress.max_steps, note)
 
             trained = train(
@@ -193,6 +215,8 @@ class NetworkClassifier(OpenSetClassifier):
                 self._settings(),
                 backbone=self.backbone,
                 on_progress=show,
+                checkpoint=self.checkpoint,
+                identity=self._identity(),
             )
         self._keep(trained)
         if not closed_set:
@@ -203,16 +227,27 @@ class NetworkClassifier(OpenSetClassifier):
                 self._member_scores(self._head_outputs(source, plan.source_held))[member]
                 for member, plan in enumerate(plans)
             ]
+        if self.checkpoint is not None:
+            remove_checkpoint(self.checkpoint)
 
-    def _check_single_precision(self, problem: Problem) -> None:
-        """Networks compute in float32, whose range the scaled values must keep to."""
-        parts = [m for m in (problem.source_moments, problem.target_moments) if m is not None]
-        largest = max(m.largest for m in parts)
-        if largest * float(self.scaling_.factor.max()) > 1e-6 * float(np.finfo(np.float32).max):
-            raise ValueError(
-                f"the largest value, {largest:.3g}, is too large for single precision: scale the columns, "
-                "or pass standardize='auto'."
-            )
+    def _identity(self) -> str:
+        """The method and the parameters that decide the outcome; seed and backbone show in the weights."""
+        aside = {"backbone", "checkpoint", "novel_label", "random_state", "verbose"}
+        given = {name: value for name, value in self.get_params(deep=False).items() if name not in aside}
+        return f"{type(self).__qualname__} {given}"
+
+    def _fit_scaling(self, problem: Problem, target_moments: Moments | None) -> Scaling:
+        if self.backbone is not None:
+            return raw_scaling(problem.X, problem.source_moments, target_moments, self.standardize)
+        return fit_scaling(problem.source_moments, target_moments, self.standardize)
+
+    def _check_rows(self, X: Any, name: str, *, reset: bool) -> NDArray[Any]:
+        rows = super()._check_rows(X, name, reset=reset)
+        if self._accepts_nd():
+            if reset:
+                self.row_kind_ = row_kind(rows)
+            check_row_kind(name, row_kind(rows), self.row_kind_, self.augment)
+        return rows
 
     def _keep(self, trained: Trained) -> None:
         """Store what training left behind."""
@@ -259,10 +294,12 @@ class NetworkClassifier(OpenSetClassifier):
         return pooled, np.mean([self._on_common_scale(m, s) for m, s in enumerate(scores)], axis=0)
 
     def _head_outputs(self, rows: ScaledRows, chosen: NDArray[np.intp] | None = None) -> HeadOutputs:
+        from openset.learn.backbones import template_of
         from openset.learn.network import Network
         from openset.learn.rows import head_outputs
 
-        network = Network.from_arrays(self.architecture_, self.weights_, self.backbone, self.device)
+        backbone = template_of(self.backbone)
+        network = Network.from_arrays(self.architecture_, self.weights_, backbone, self.device)
         return head_outputs(network, rows, chosen)
 
     def _on_common_scale(self, member: int, scores: NDArray[np.floating]) -> NDArray[np.float64]:
@@ -270,38 +307,3 @@ class NetworkClassifier(OpenSetClassifier):
         if self.members == 1:
             return scores.astype(np.float64)
         return rank_log_odds(self.pool_references_[member], scores)
-
-
-class ClassObjective:
-    """Softmax cross entropy on source rows: the closed-set classifier, and part of most other losses."""
-
-    n_constraints = 0
-
-    def __init__(self, n_classes: int, body: str = "shared") -> None:
-        self.bodies = {body: {"classes": n_classes}}
-        self._body = body
-
-    def terms(self, network: Any, batch: Any, masks: Any) -> Any:
-        """Cross entropy on the source part of a batch."""
-        from openset.learn.losses import class_loss
-        from openset.learn.primal_dual import Terms
-
-        logits = network(batch.source(batch.x), self._body, masks)["classes"]
-        return Terms(class_loss(logits, batch.y))
-
-    def judge(self, held_out: HeldOut) -> Any:
-        """The lower the held-out cross entropy the better."""
-        from openset.learn.train import Judgement
-
-        metrics = class_metrics(held_out)
-        return Judgement(key=-metrics["class_loss"], metrics=metrics)
-
-
-def class_metrics(held_out: HeldOut) -> dict[str, float]:
-    """Cross entropy and accuracy of the class head on held-out source rows."""
-    logits = held_out.source["classes"].astype(np.float64)
-    chosen = log_softmax(logits, axis=1)[np.arange(len(held_out.y)), held_out.y]
-    return {
-        "class_loss": float(-chosen.mean()),
-        "known_accuracy": float((logits.argmax(axis=1) == held_out.y).mean()),
-    }

@@ -169,6 +169,14 @@ class PUObjective(DiscriminatorObjective):
             self.priors[held_out.member] = np.clip(prior, SMALLEST_PRIOR, 1 - SMALLEST_PRIOR)
         return True
 
+    def state(self) -> dict[str, Any]:
+        """The priors found so far."""
+        return {"priors": self.priors}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from there."""
+        self.priors = state["priors"]
+
     def judge(self, held_out: HeldOut) -> Judgement:
         """The latest network is kept; the held-out domain loss and the prior go into the history."""
         from openset.learn.train import KEEP_LATEST, Judgement

@@ -208,6 +208,15 @@ class PulseObjective(DiscriminatorObjective):
         self._warm[member] = True
         return first
 
+    def state(self) -> dict[str, Any]:
+        """Estimates, and the rows kept as novel."""
+        return {"novel": self.novel, "class_shares": self.class_shares, "kept": self.kept, "warm": self._warm}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from there."""
+        self.novel, self.class_shares = state["novel"], state["class_shares"]
+        self.kept, self._warm = state["kept"], state["warm"]
+
     def judge(self, held_out: HeldOut) -> Judgement:
         """The latest network is kept; the estimated novel share goes into the history."""
         from openset.learn.train import KEEP_LATEST, Judgement

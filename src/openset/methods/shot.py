@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 
 from openset.base import Problem
-from openset.methods.neural import HeadOutputs, NetworkClassifier, class_metrics
+from openset.methods.known_classes import class_metrics
+from openset.methods.neural import HeadOutputs, NetworkClassifier
 from openset.methods.presets import PRESETS
 from openset.params import check_integer, check_number, takes_parameters_of
 from openset.stats.clusters import two_means

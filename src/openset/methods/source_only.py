@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from openset.base import Problem, doubt
-from openset.methods.neural import ClassObjective, HeadOutputs, NetworkClassifier
+from openset.methods.known_classes import ClassObjective
+from openset.methods.neural import HeadOutputs, NetworkClassifier
 from openset.methods.presets import PRESETS
 
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 BLOCK = 8192
+BLOCK_VALUES = 1 << 20
+"""Numbers in a block of rows that are arrays themselves, images mostly."""
 SQUARABLE = 1e100
 """Scaled values up to this can be squared and summed in float64 with room to spare."""
 SPREAD_LIMIT = 100.0
@@ -66,8 +70,9 @@ def over_cells(of_maps: Moments) -> Moments:
 
 
 def _blocks(x: NDArray[np.floating]) -> Iterator[NDArray[np.float64]]:
-    for start in range(0, len(x), BLOCK):
-        yield np.asarray(x[start : start + BLOCK], dtype=np.float64)
+    rows = BLOCK if x.ndim <= 2 else max(1, BLOCK_VALUES // max(1, math.prod(x.shape[1:])))
+    for start in range(0, len(x), rows):
+        yield np.asarray(x[start : start + rows], dtype=np.float64)
 
 
 def fit_scaling(source: Moments, target: Moments | None, rule: str | None) -> Scaling:
@@ -93,6 +98,51 @@ def fit_scaling(source: Moments, target: Moments | None, rule: str | None) -> Sc
         overall = float(np.sqrt(variance.mean()))
         return Scaling(mean, np.full_like(mean, 1 / overall if varying.any() else 1.0), rule)
     return Scaling(mean, np.divide(1.0, sd, out=np.ones_like(sd), where=varying), "feature")
+
+
+def check_single_precision(scaling: Scaling, *parts: Moments | None) -> None:
+    """Raise where scaled values leave the range of float32, in which networks compute."""
+    largest = max(part.largest for part in parts if part is not None)
+    if largest * float(scaling.factor.max()) > 1e-6 * float(np.finfo(np.float32).max):
+        raise ValueError(
+            f"the largest value, {largest:.3g}, is too large for single precision: scale the columns, "
+            "or pass standardize='auto'."
+        )
+
+
+def channel_axis(x: NDArray[Any]) -> int | None:
+    """Where a batch of images has its channels, 1 or 3; None for rows that are no images.
+
+    Images are uint8 of four axes. Channels are last if only that axis has a usual number of them.
+
+    >>> channel_axis(np.zeros((5, 32, 32, 3), np.uint8)), channel_axis(np.zeros((5, 3, 32, 32), np.uint8))
+    (3, 1)
+    >>> channel_axis(np.zeros((5, 3, 32, 32), np.float32)) is None
+    True
+    """
+    if x.ndim != 4 or x.dtype != np.uint8:
+        return None
+    usual = (1, 3, 4)
+    return 3 if x.shape[3] in usual and x.shape[1] not in usual else 1
+
+
+def fit_image_scaling(source: Moments, target: Moments | None, rule: str | None, axis: int) -> Scaling:
+    """A scaling for images read with their channels first: mean 0 and variance 1 of every channel.
+
+    Without a rule, values in [0, 1].
+    """
+    if rule is None:
+        return Scaling(np.zeros(1), np.full(1, 1 / 255), "feature")
+    of_target = None if target is None else _per_channel(target, axis)
+    scaling = fit_scaling(_per_channel(source, axis), of_target, "feature")
+    return Scaling(scaling.mean[:, None, None], scaling.factor[:, None, None], "feature")
+
+
+def _per_channel(pixels: Moments, axis: int) -> Moments:
+    others = tuple(i for i in range(3) if i != axis - 1)
+    mean = pixels.mean.mean(axis=others, keepdims=True)
+    variance = (pixels.sd**2 + (pixels.mean - mean) ** 2).mean(axis=others)
+    return Moments(mean.ravel(), np.sqrt(variance), pixels.largest)
 
 
 def scale_in_double(scaling: Scaling, x: NDArray[np.floating]) -> NDArray[np.float64]:

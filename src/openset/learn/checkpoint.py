@@ -1,0 +1,123 @@
+"""The state of a training run on disk, so that a killed fit goes on where it was: safetensors with JSON inside.
+
+One file holds everything and is replaced in one atomic rename. It is bound by a fingerprint to its data,
+parameters, seed, initial weights and versions; anything else is refused, since it could not end with the
+weights that the same fit would have had without the kill.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save as dump_tensors
+
+from openset._version import __version__
+from openset.codec import Tensors, decode, encode
+from openset.files import write_atomically
+
+if TYPE_CHECKING:
+    from openset.learn.rows import ScaledRows
+    from openset.learn.train import MemberPlan
+
+FILE = "training.safetensors"
+LARGEST_SHARE = 0.1
+"""Of the training time, at most this goes into writing checkpoints."""
+_BLOCK_BYTES = 1 << 24
+
+State = dict[str, Any]
+
+
+class Checkpoint:
+    """A folder with the latest state of one training run."""
+
+    def __init__(self, folder: str | PathLike[str], fingerprint: Mapping[str, str]) -> None:
+        self._file = Path(folder) / FILE
+        self._fingerprint = dict(fingerprint)
+        self._next_write = 0.0
+
+    def load(self) -> State | None:
+        """The stored state, None if there is none; a ValueError if it is of another run."""
+        if not self._file.exists():
+            return None
+        try:
+            with safe_open(self._file, framework="np") as stored:
+                content = json.loads((stored.metadata() or {})["openset"])
+                tensors = {name: stored.get_tensor(name) for name in stored.keys()}  # noqa: SIM118
+            theirs = content["fingerprint"]
+            state: State = decode(content["state"], tensors)
+        except (SafetensorError, KeyError, TypeError, ValueError) as error:
+            raise ValueError(f"{self._file} is no checkpoint that can be read ({error}): delete it.") from None
+        other = [part for part, digest in self._fingerprint.items() if theirs.get(part) != digest]
+        if other:
+            raise ValueError(
+                f"{self._file} is the checkpoint of another fit: it differs in {', '.join(other)}. Pass another "
+                "checkpoint folder, or delete this one to start anew."
+            )
+        return state
+
+    def save(self, state: Callable[[], State], *, last: bool = False) -> None:
+        """Write the state, unless the previous one was written so recently that writing would slow training."""
+        if time.monotonic() < self._next_write and not last:
+            return
+        start = time.monotonic()
+        tensors: Tensors = {}
+        content = {"fingerprint": self._fingerprint, "state": encode(state(), tensors, "state")}
+        self._file.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(self._file, dump_tensors(tensors, metadata={"openset": json.dumps(content)}))
+        now = time.monotonic()
+        self._next_write = now + (now - start) / LARGEST_SHARE
+
+
+def remove_checkpoint(folder: str | PathLike[str]) -> None:
+    """Remove the checkpoint of a fit that has ended, and its folder if nothing else is in it."""
+    path = Path(folder)
+    (path / FILE).unlink(missing_ok=True)
+    if path.is_dir() and not any(path.iterdir()):
+        path.rmdir()
+
+
+def fingerprint_of(
+    parameters: str,
+    source: ScaledRows,
+    y: NDArray[np.intp],
+    target: ScaledRows | None,
+    plans: Sequence[MemberPlan],
+    initial_weights: Mapping[str, NDArray[Any]],
+) -> dict[str, str]:
+    """What a run is bound to, each part by itself so that an error can name the one that differs."""
+    held = [part for p in plans for part in (p.source_train, p.source_held, p.target_train, p.target_held)]
+    return {
+        "versions": f"openset {__version__}, torch {torch.__version__}",
+        "parameters": digest(parameters),
+        "source rows": digest(source.array),
+        "labels": digest(y),
+        "target rows": digest("none") if target is None else digest(target.array),
+        "scaling": digest(source.scaling.mean, source.scaling.factor),
+        "seed": digest(*(repr(plan.seed) for plan in plans), *held),
+        "initial weights": digest(*initial_weights, *initial_weights.values()),
+    }
+
+
+def digest(*parts: str | NDArray[Any]) -> str:
+    """One hash of texts and arrays, these read in blocks so that memory-mapped ones stay on disk."""
+    total = hashlib.blake2b(digest_size=16)
+    for part in parts:
+        if isinstance(part, str):
+            total.update(f"{len(part)}:{part}".encode())
+            continue
+        total.update(f"{part.dtype.str}{part.shape}".encode())
+        rows = max(1, _BLOCK_BYTES * len(part) // max(part.nbytes, 1)) if part.ndim else 1
+        for start in range(0, len(part) if part.ndim else 1, rows):
+            block = part[start : start + rows] if part.ndim else part
+            total.update(np.ascontiguousarray(block).data)
+    return total.hexdigest()

@@ -1,0 +1,24 @@
+from __future__ import annotations
+
+import pytest
+
+from openset.progress import progress_bar
+
+
+@pytest.mark.parametrize("started_at", [0, 40])
+def test_the_time_left_is_estimated_also_from_slow_steps(monkeypatch, capsys, started_at):
+    now = [0.0]
+    monkeypatch.setattr("rich.console.monotonic", lambda: now[0])
+    with progress_bar("CoLOR") as update:
+        update(started_at, 100, "")  # a fit that goes on has not done these just now
+        for step in range(1, 4):
+            now[0] += 100.0
+            update(started_at + 5 * step, 100, "loss 1")
+    left = (85 - started_at) * 20
+    assert f"{left // 3600}:{left % 3600 // 60:02}:{left % 60:02}" in capsys.readouterr().err
+
+
+def test_a_disabled_bar_is_silent(capsys):
+    with progress_bar("CoLOR", enabled=False) as update:
+        update(1, 2, "loss 1")
+    assert capsys.readouterr().err == ""

@@ -17,7 +17,7 @@ metrics = ["auroc", "auprc", "top1"]
 [[problem]]
 dataset = "synthetic"
 label = "small"
-seeds = [0, 1, 2]
+seeds = [0, 1]
 options = { n_source = 120, n_target = 120, n_test = 80, n_features = 6 }
 
 [[method]]
@@ -29,11 +29,6 @@ label = "CoLOR"
 name = "color"
 label = "CoLOR, apart"
 parameters = { max_steps = 60, evaluate_every = 20, grid = [0.05, 0.1], joint = false, selection = "paper" }
-
-[[method]]
-name = "dd"
-label = "DD"
-parameters = { max_steps = 60 }
 
 [[method]]
 name = "knn"
@@ -54,10 +49,10 @@ def tiny(tiny_path):
 
 @pytest.fixture(scope="session")
 def finished(tiny, tmp_path_factory) -> Store:
-    """The store after one uninterrupted sweep in two processes."""
+    """The store after one uninterrupted sweep. One process: starting one costs more than all runs together."""
     store = Store(tmp_path_factory.mktemp("store") / "runs.sqlite")
-    report = sweep(tiny, store, jobs=2)
-    assert (report.planned, report.skipped, report.failed) == (24, 0, 0)
+    report = sweep(tiny, store)
+    assert (report.planned, report.skipped, report.failed) == (12, 0, 0)
     return store
 
 

@@ -51,7 +51,7 @@ def test_run_table_figure_and_export(tmp_path):
     assert run("table", spec, *store, "--format", "markdown").stdout.count("| knn |") == 1
     assert r"\begin{tabular}" in run("table", spec, *store, "--format", "latex").stdout
     run("table", spec, *store, "--format", "csv", "--output", tmp_path / "t.csv")
-    assert (tmp_path / "t.csv").read_text().startswith("problem,setting,")
+    assert (tmp_path / "t.csv").read_text().startswith("problem,x,setting,")
     run("table", spec, *store, "--output", tmp_path / "t.txt")
     assert "mahalanobis" in (tmp_path / "t.txt").read_text()
 

@@ -39,15 +39,11 @@ def test_every_source_keeps_the_contract(dataset, setting):
     assert len(set(rows)) == len(rows)  # no row is in two parts
 
 
-def test_digits_without_shift_hold_the_same_rows_dealt_anew():
+def test_digits_are_the_demo_s_with_and_without_shift():
     split = digits_problem(0)
     shifted, level = (build_problem("digits", setting, "9", 0) for setting in ("shift", "no-shift"))
     assert (shifted.X == split.X).all() and (shifted.y_test == split.y_test).all()
-    everything = [np.concatenate([p.X, p.X_target, p.X_test]) for p in (shifted, level)]
-    assert sorted(map(tuple, everything[0])) == sorted(map(tuple, everything[1]))
-    assert level.novel_fraction == shifted.novel_fraction
-    novel = level.y_target == "novel"
-    assert (level.X_target[novel] == shifted.X_target[shifted.y_target == "novel"]).all()
+    assert level.novel_fraction == pytest.approx(shifted.novel_fraction, abs=0.01)
     difference = [np.abs(p.X.mean(0) - p.X_target[p.y_target != "novel"].mean(0)).max() for p in (shifted, level)]
     assert difference[1] < difference[0]
 

@@ -49,7 +49,7 @@ def test_expansion_is_method_by_novel_by_seed_by_setting_split_by_split():
     preset = CoLOR.preset("amazon_reviews", l2=0.5)
     assert all(getattr(preset, name) == value for name, value in parameters.items())
     assert parameters["l2"] == 0.5 and parameters["dual_learning_rate"] == 0.06
-    assert runs[1].parameters == "{}"  # it has no preset
+    assert json.loads(runs[1].parameters) == {"fpr": 0.01, "standardize": None}
 
 
 def test_unknown_methods_and_datasets_stop_an_expansion():

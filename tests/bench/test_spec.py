@@ -1,9 +1,13 @@
 from __future__ import annotations
 
+import json
+
 import pytest
 
+from openset.bench.runs import expand
 from openset.bench.spec import PAPER_SEEDS, built_in_specs, load_spec, parse_spec
-from openset.registry import methods
+from openset.bench.summary import paper_figures
+from openset.registry import get_method, methods
 
 PROBLEM = '[[problem]]\ndataset = "digits"\n'
 METHOD = '[[method]]\nname = "dd"\n'
@@ -33,8 +37,8 @@ def test_a_problem_sweeps_an_option():
         '[[problem]]\ndataset = "synthetic"\nlabel = "S"\nsweep = { novel_fraction = [0.1, 0.2] }\n' + METHOD, "s"
     )
     assert [(p.options, p.x, p.title) for p in spec.problems] == [
-        ({"novel_fraction": 0.1}, 0.1, "S 0.1"),
-        ({"novel_fraction": 0.2}, 0.2, "S 0.2"),
+        ({"novel_fraction": 0.1}, 0.1, "S"),
+        ({"novel_fraction": 0.2}, 0.2, "S"),
     ]
 
 
@@ -59,6 +63,8 @@ def test_all_means_every_method_that_takes_a_table():
         (PROBLEM + METHOD + METHOD, "two methods are called 'dd'"),
         ("metrics = ['speed']\n" + PROBLEM + METHOD, "metric='speed' is not valid"),
         (PROBLEM + METHOD + "sweep = { a = [1], b = [2] }", "expected one name with a list of numbers"),
+        (PROBLEM + METHOD + "preset = 'mnist'", "method 1: preset='mnist' is not valid"),
+        ("table = 'long'\n" + PROBLEM + METHOD, "table='long' is not valid"),
         (PROBLEM + METHOD + "[figure]\nkind = 'pie'", "kind='pie' is not valid"),
         (PROBLEM + "[[method]]\nname = 'all'\nlabel = 'x'", r"method 1 \(all\): unknown key 'label'"),
     ],
@@ -77,10 +83,37 @@ def test_loading_by_name_and_by_path(tiny_path, tmp_path):
         load_spec(str(tmp_path / "none.toml"))
 
 
-def test_built_in_specs_parse_and_quick_is_ready():
-    specs = built_in_specs()
-    assert all(name == spec.name for name, spec in specs.items())
-    assert specs["quick"].unavailable == [] and specs["quick"].missing_files(None) == []
+NAMED_BY_THE_PAPER = {
+    "table-settings", "table-summary", "table-sun397-rn50", "table-sun397-vitl14", "table-cifar100", "table-amazon",
+    "table-with-without-shift", "table-top1", "table-joint-learning", "table-target-recall", "table-msp",
+    "table-synthetic", "ablation-grid-density", "ablation-grid-range", "figure-bars", "figure-alpha", "figure-beta",
+    "quick",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "spec"), built_in_specs().items())
+def test_built_in_specs_can_be_planned(name, spec):
+    assert name == spec.name and spec.unavailable == []
+    planned = expand(spec)
+    assert planned and all(run.method not in ("zoc", "anna") for run in (plan.run for plan in planned))
+    for plan in planned:  # what a run is given must be parameters of its method
+        get_method(plan.run.method).make(**json.loads(plan.run.parameters))
+    for problem in spec.problems:
+        figures = [paper_figures(problem.paper, setting) for setting in problem.settings]
+        assert problem.paper is None or any(figures)
+
+
+def test_every_experiment_of_the_paper_has_a_spec():
+    assert set(built_in_specs()) >= NAMED_BY_THE_PAPER
+    assert built_in_specs()["quick"].missing_files(None) == []
+
+
+def test_a_method_s_own_preset_or_none():
+    problem = PROBLEM + 'preset = "amazon_reviews"\n'
+    spec = parse_spec(problem + '[[method]]\nname = "color"\npreset = "none"\nparameters = { l2 = 0.5 }', "s")
+    assert spec.methods[0].parameters_for(spec.problems[0]) == {"l2": 0.5}
+    other = parse_spec(problem + '[[method]]\nname = "dd"\npreset = "cifar100"', "s")
+    assert other.methods[0].parameters_for(other.problems[0])["hidden"] == 512
 
 
 def test_what_is_not_registered_is_named():

@@ -91,5 +91,5 @@ def test_export_names_what_it_can_write_and_needs(tmp_path, monkeypatch):
     with pytest.raises(ValueError, match=r"\.csv or \.parquet"):
         export([], tmp_path / "runs.xlsx")
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(MissingExtraError, match=r"openset\[parquet\]"):
+    with pytest.raises(MissingExtraError, match=r"openset\[data\]"):
         export([], tmp_path / "runs.parquet")

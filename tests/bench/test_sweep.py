@@ -29,17 +29,17 @@ def children_of(process):
 
 def test_killed_half_way_and_started_again_equals_an_uninterrupted_sweep(tiny_path, finished, tmp_path, numbers):
     path = tmp_path / "killed.sqlite"
-    command = [*COMMAND, str(tiny_path), "--jobs", "2", "--store", str(path)]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    command = [*COMMAND, str(tiny_path), "--store", str(path)]
+    process = subprocess.Popen([*command, "--jobs", "2"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     deadline = time.monotonic() + 120
-    while not path.exists() or len(Store(path).all()) < 3:
+    while not path.exists() or len(Store(path).all()) < 2:
         assert process.poll() is None and time.monotonic() < deadline
-        time.sleep(0.02)
+        time.sleep(0.01)
     workers = children_of(process)
     process.send_signal(signal.SIGKILL)
     process.wait()
     before = {run.key: run for run in Store(path).all()}
-    assert 3 <= len(before) < 24
+    assert 2 <= len(before) < 12
     while any(Path(f"/proc/{worker}/cwd").exists() for worker in workers):  # they end with their parent
         assert time.monotonic() < deadline
         time.sleep(0.05)
@@ -53,7 +53,7 @@ def test_killed_half_way_and_started_again_equals_an_uninterrupted_sweep(tiny_pa
 @pytest.mark.skipif(find_spec("ray") is None, reason="needs ray: pip install 'openset[ray]'")
 def test_a_local_ray_cluster_gives_the_same_numbers(tiny_path, finished, tmp_path, numbers):
     path = tmp_path / "ray.sqlite"
-    command = [*COMMAND, str(tiny_path), "--jobs", "2", "--on", "ray", "--store", str(path)]
+    command = [*COMMAND, str(tiny_path), "--on", "ray", "--store", str(path)]
     environment = {name: value for name, value in os.environ.items() if name != "RAY_ADDRESS"}
     ended = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     assert ended.returncode == 0, ended.stderr[-2000:]
@@ -63,7 +63,7 @@ def test_a_local_ray_cluster_gives_the_same_numbers(tiny_path, finished, tmp_pat
 def test_a_finished_sweep_runs_nothing_again(tiny, finished):
     before = finished.all()
     report = sweep(tiny, finished, jobs=2)
-    assert (report.planned, report.skipped) == (24, 24)
+    assert (report.planned, report.skipped) == (12, 12)
     assert finished.all() == before
 
 
@@ -145,4 +145,4 @@ def test_time_left_is_a_mean_per_method():
 
 def test_seconds_per_method_leave_out_failures(finished):
     seconds = seconds_per_method(finished.all())
-    assert set(seconds) == {"color", "dd", "knn"} and seconds["knn"] < seconds["color"]
+    assert set(seconds) == {"color", "knn"} and seconds["knn"] < seconds["color"]

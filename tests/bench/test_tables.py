@@ -105,9 +105,15 @@ def test_the_paper_s_figures_stand_beside_ours_unless_the_data_is_a_stand_in(res
 
 
 def test_the_paper_s_wrong_figures_are_marked():
-    without = paper_figures("sun397-rn50", "no-shift")
+    without = paper_figures("sun397-with-without", "no-shift")
     assert without["auroc"]["shot"].endswith("?") and without["auroc"]["arpl"] == without["auroc"]["shot"][:-1]
     assert set(paper_figures("amazon", "shift")) == {"auroc", "auprc", "oscr"} <= set(METRICS)
+    assert paper_figures("sun397-rn50", "no-shift")["oscr"]["dd"] == "0.86±0.00"  # the appendix's, not ViT-L/14's
+    assert paper_figures("joint-sun397-rn50", "shift")["top1"]["color"].endswith("?")
+    assert paper_figures("cifar100", "shift")["oscr"]["zoc"] == "0.84±0.01?"
+    assert paper_figures("grid-range", "shift")["auprc"]["[0.01, 0.1]"] == "0.93/0.96/0.94?"
+    assert paper_figures("synthetic-r-eta", "shift")["auroc"]["color 0.5"] == "0.86"
+    assert paper_figures("synthetic-theta", "shift")["auprc"]["dd 1.5708"] == "0.12?"
     assert paper_figures(None, "shift") == paper_figures("moon", "shift") == {}
 
 

@@ -70,7 +70,8 @@ def list_command(data: DataFolder = None) -> None:
     for heading in ("dataset", "what", "files below --data"):
         sources.add_column(heading, overflow="fold")
     for source in problem_sources():
-        sources.add_row(source.name, source.about, ", ".join(source.files) or "none")
+        instead = f" (else {source.stand_in})" if source.stand_in else ""
+        sources.add_row(source.name, source.about, f"{', '.join(source.files) or 'none'}{instead}")
     console = Console()
     console.print(table, sources)
 
@@ -83,7 +84,9 @@ def _readiness(spec: Spec, data: Path | None) -> str:
     missing = spec.missing_files(data)
     if missing:
         return f"needs --data with {', '.join(missing)}"
-    return f"yes, {len(expand(spec))} runs"
+    replaced = [f"{name} by {stand_in}" for name, stand_in in spec.stand_ins(data).items()]
+    on_stand_ins = f", on stand-ins ({', '.join(replaced)})" if replaced else ""
+    return f"yes, {len(expand(spec, data))} runs{on_stand_ins}"
 
 
 @app.command("run")
@@ -116,7 +119,7 @@ def run_command(
     except KeyboardInterrupt:
         typer.echo(f"Stopped. Finished runs are in {store}; the same command continues.", err=True)
         raise typer.Exit(130) from None
-    _print(results_of(chosen, kept))
+    _print(results_of(chosen, kept, data_dir=data))
     done = report.planned - report.skipped
     typer.echo(
         f"{done} runs in {report.seconds:.0f} s, {report.skipped} already stored, {report.failed} failed; "
@@ -128,30 +131,50 @@ def run_command(
 @app.command("table")
 def table_command(
     spec: SpecName,
-    form: Annotated[Form, typer.Option("--format", help="How to write it.")] = Form.terminal,
-    output: Annotated[Path | None, typer.Option(help="A file instead of the screen.")] = None,
+    form: Annotated[
+        Form | None, typer.Option("--format", help="How to write it; a file's name says it too.")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "--out", help="A file instead of the screen.")
+    ] = None,
+    data: DataFolder = None,
     store: StorePath = STORE,
     code: Code = None,
 ) -> None:
-    """Print or write the table of stored runs.
+    """Print or write the table of stored runs; an .md file has the commands, versions and times too.
 
-    Example: openset bench table quick --format markdown --output quick.md
+    Examples:
+
+        openset bench table quick --format latex
+
+        openset bench table quick --out docs/results/quick.md
     """
-    results = _results(spec, store, code)
-    if form is Form.terminal and output is None:
+    results = _results(spec, store, code, data)
+    if output is None and form is None:
         _print(results)
-        return
-    text = _text(results, form)
-    if output is None:
-        typer.echo(text, nl=False)
+    elif output is None:
+        typer.echo(_text(results, form or Form.terminal), nl=False)
     else:
-        output.write_text(text, encoding="utf-8")
+        output.write_text(
+            _page(results, output, data) if form is None else _text(results, form), encoding="utf-8"
+        )
+
+
+def _page(results: Results, output: Path, data: Path | None) -> str:
+    """What a file of that name gets: a page of results for Markdown, else the table alone."""
+    from openset.bench.page import results_page
+
+    forms = {".csv": Form.csv, ".tex": Form.latex}
+    if output.suffix == ".md":
+        return results_page(results, output, data)
+    return _text(results, forms.get(output.suffix, Form.terminal))
 
 
 @app.command("figure")
 def figure_command(
     spec: SpecName,
-    output: Annotated[Path, typer.Option(help="An .svg or .png file.")],
+    output: Annotated[Path, typer.Option("--output", "--out", help="An .svg or .png file.")],
+    data: DataFolder = None,
     store: StorePath = STORE,
     code: Code = None,
 ) -> None:
@@ -161,7 +184,7 @@ def figure_command(
     """
     from openset.bench.figures import draw
 
-    results = _results(spec, store, code)
+    results = _results(spec, store, code, data)
     _checked(lambda: draw(results, output))
 
 
@@ -184,13 +207,13 @@ def export_command(
     typer.echo(f"{len(rows)} rows in {output}.", err=True)
 
 
-def _results(spec: str, store: Path, code: str | None) -> Results:
+def _results(spec: str, store: Path, code: str | None, data: Path | None) -> Results:
     from openset.bench.spec import load_spec
     from openset.bench.store import Store
     from openset.bench.tables import results_of
 
     _must_exist(store)
-    return _checked(lambda: results_of(load_spec(spec), Store(store), code))
+    return _checked(lambda: results_of(load_spec(spec), Store(store), code, data))
 
 
 def _must_exist(store: Path) -> None:
@@ -201,14 +224,11 @@ def _must_exist(store: Path) -> None:
 def _print(results: Results) -> None:
     from rich.console import Console
 
-    from openset.bench.tables import TESTABLE_SPLITS, comparison_table, main_table, terminal
+    from openset.bench.tables import TESTABLE_SPLITS, comparison_table, tables_of, terminal
 
     console = Console()
-    console.print(terminal(main_table(results)))
-    tests = comparison_table(results)
-    if tests is not None:
-        console.print(terminal(tests))
-    else:
+    console.print(*map(terminal, tables_of(results)))
+    if comparison_table(results) is None:
         console.print(f"Paired tests need {TESTABLE_SPLITS} splits of one dataset and setting.", style="dim")
 
 
@@ -217,19 +237,17 @@ def _text(results: Results, form: Form) -> str:
 
     if form is Form.csv:
         return tables.comma_separated(results)
-    both = [
-        table for table in (tables.main_table(results), tables.comparison_table(results)) if table is not None
-    ]
+    shown = tables.tables_of(results)
     if form is Form.latex:
-        return "\n".join(map(tables.latex, both))
+        return "\n".join(map(tables.latex, shown))
     if form is Form.markdown:
-        return "\n".join(map(tables.markdown, both))
+        return "\n".join(map(tables.markdown, shown))
     import io
 
     from rich.console import Console
 
     file = io.StringIO()
-    Console(file=file, width=80).print(*map(tables.terminal, both))
+    Console(file=file, width=80).print(*map(tables.terminal, shown))
     return file.getvalue()
 
 

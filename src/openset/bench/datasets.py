@@ -1,7 +1,8 @@
-"""The paper's datasets as sources of problems; a stand-in that lies in their place is used, and named as such."""
+"""The paper's datasets as sources of problems, and the stand-ins that take their place."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -16,27 +17,67 @@ from openset.bench.problems import (
     problem_from_split,
     register_source,
 )
+from openset.data.amazon import PAPER_CATEGORIES
 from openset.data.dataset import Dataset
+from openset.data.sun397 import NATURAL_GROUPS
 
-AMAZON_CATEGORIES = ("music", "software", "health_personal_care", "kitchen_housewares", "toys_games", "apparel")
-"""Those of the stand-in that come nearest to the paper's six."""
+STAND_IN_CATEGORIES = ("music", "software", "health_personal_care", "kitchen_housewares", "toys_games", "apparel")
+"""Those of the Amazon stand-in that come nearest to the paper's six."""
 CLINC_KNOWN = ("banking", "travel", "home", "work", "small_talk")
 SUN_KNOWN = ("indoor", "outdoor_manmade")
 CIFAR_NOVEL = ("baby", "man", "butterfly", "rocket", "streetcar")
+PER_SENTIMENT = 625
+"""Reviews of a category and sentiment that the paper uses: 500 for source and target, 125 for testing."""
+
+_PLACES: dict[str, tuple[str, dict[str, Any]]] = {
+    "amazon": ("amazon_reviews", {"categories": PAPER_CATEGORIES, "per_sentiment": PER_SENTIMENT}),
+    "amazon_fdu_mtl": ("amazon_reviews", {}),
+    "sun397": ("SUN397", {}),
+    "sun_scenes": ("sun_scenes", {}),
+    "clinc150": ("clinc150", {}),
+    "cifar100": ("cifar100/cifar100_26classes.npz", {"partial": True}),
+}
+"""Where below the data folder each dataset of the catalogue lies, and how it is read."""
 
 
 def _amazon(
+    setting: Setting,
+    novel: str,
+    seed: int,
+    data_dir: Path | None,
+    *,
+    encoder: str | None = None,
+    novel_fraction: float | None = None,
+) -> BenchProblem:
+    """The paper's six categories, one of them new; sentiment flips between source and target."""
+    data, features = _features("amazon", data_dir, encoder)
+    return _sentiment_problem(data, features, PAPER_CATEGORIES, setting, novel, seed, novel_fraction)
+
+
+def _amazon_stand_in(
     setting: Setting, novel: str, seed: int, data_dir: Path | None, *, novel_fraction: float = 0.09
 ) -> BenchProblem:
-    """Reviews of six categories, one of them new; sentiment flips between source and target."""
+    """The same recipe on older reviews of other categories."""
+    data, features = _features("amazon_fdu_mtl", data_dir)
+    return _sentiment_problem(data, features, STAND_IN_CATEGORIES, setting, novel, seed, novel_fraction)
+
+
+def _sentiment_problem(
+    data: Dataset,
+    features: NDArray[np.float32],
+    categories: Sequence[str],
+    setting: Setting,
+    novel: str,
+    seed: int,
+    novel_fraction: float | None,
+) -> BenchProblem:
     from openset.shift import sentiment_shift
 
-    data, features = _features("amazon_fdu_mtl", _below(data_dir, "amazon_reviews"))
     split = sentiment_shift(
         category=data.label,
         sentiment=_present(data.sentiment),
-        split=_present(data.split),
-        known=[name for name in AMAZON_CATEGORIES if name != novel],
+        split=data.split,
+        known=[name for name in categories if name != novel],
         novel=novel,
         shift=setting == "shift",
         novel_fraction=novel_fraction,
@@ -45,13 +86,39 @@ def _amazon(
     return problem_from_split(features, split, stand_in_for=data.stand_in_for or "")
 
 
+def _sun397(
+    setting: Setting,
+    novel: str,
+    seed: int,
+    data_dir: Path | None,
+    *,
+    encoder: str | None = None,
+    novel_fraction: float | None = None,
+) -> BenchProblem:
+    """Six indoor classes of eight subtypes; new are some subtypes of one natural group, drawn by the seed."""
+    from openset.shift import content_keys, subtype_shift
+
+    data, features = _features("sun397", data_dir, encoder)
+    split = subtype_shift(
+        group=data.label,
+        subtype=_present(data.subtype),
+        novel_group=novel,
+        known=np.unique(data.label[data.columns["level1"] == "indoor"]).tolist(),
+        shift=setting == "shift",
+        novel_fraction=novel_fraction,
+        content=content_keys(features),
+        random_state=seed,
+    )
+    return problem_from_split(features, split)
+
+
 def _sun(
     setting: Setting, novel: str, seed: int, data_dir: Path | None, *, novel_fraction: float | None = None
 ) -> BenchProblem:
     """Indoor and man-made outdoor scenes, whose categories are the subtypes; one category is new."""
     from openset.shift import content_keys, subtype_shift
 
-    data, features = _features("sun_scenes", _below(data_dir, "sun_scenes"))
+    data, features = _features("sun_scenes", data_dir)
     split = subtype_shift(
         group=data.label,
         subtype=_present(data.subtype),
@@ -66,12 +133,18 @@ def _sun(
 
 
 def _clinc(
-    setting: Setting, novel: str, seed: int, data_dir: Path | None, *, novel_fraction: float = 0.09
+    setting: Setting,
+    novel: str,
+    seed: int,
+    data_dir: Path | None,
+    *,
+    encoder: str | None = None,
+    novel_fraction: float = 0.09,
 ) -> BenchProblem:
     """Queries of five domains, whose intents are the subtypes; a sixth domain is new."""
     from openset.shift import content_keys, subtype_shift
 
-    data, features = _features("clinc150", _below(data_dir, "clinc150"))
+    data, features = _features("clinc150", data_dir, encoder)
     split = subtype_shift(
         group=data.label,
         subtype=_present(data.subtype),
@@ -87,37 +160,66 @@ def _clinc(
 
 
 def _cifar(
-    setting: Setting, novel: str, seed: int, data_dir: Path | None, *, novel_fraction: float | None = None
+    setting: Setting,
+    novel: str,
+    seed: int,
+    data_dir: Path | None,
+    *,
+    encoder: str | None = None,
+    known: Sequence[str] = (),
+    without: Sequence[str] = (),
+    novel_share: float = 0.5,
+    novel_fraction: float | None = None,
 ) -> BenchProblem:
-    """CIFAR-100 by frozen EfficientNet-Lite0 features; copies of an image are left out, unlike in the paper."""
-    from openset.shift import cifar_shift, content_keys
+    """CIFAR-100 by frozen features; copies of an image are left out, unlike in the paper.
 
-    data, features = _features("cifar100", _below(data_dir, "cifar100/cifar100_26classes.npz"))
+    ``known`` are superclasses, the paper's four by default. A new class may be taken out of one of them; classes
+    named by ``without`` are left out too, so that the superclasses keep equally many subtypes.
+    """
+    from openset.shift import CIFAR_SUPERCLASSES, cifar_shift, content_keys
+
+    data, features = _features("cifar100", data_dir, encoder)
+    fine = _present(data.subtype)
+    used = np.flatnonzero(~np.isin(fine, [name for name in without if name != novel]))
     split = cifar_shift(
-        coarse=data.label,
-        fine=_present(data.subtype),
-        split=_present(data.split),
+        coarse=data.label[used],
+        fine=fine[used],
+        split=_present(data.split)[used],
         novel=novel,
+        known=known or CIFAR_SUPERCLASSES,
         shift=setting == "shift",
+        novel_share=novel_share,
         novel_fraction=novel_fraction,
-        content=content_keys(_present(data.images)),
+        content=content_keys(_present(data.images)[used]),
         random_state=seed,
     )
-    return problem_from_split(features, split)
+    return problem_from_split(features[used], split)
 
 
 @lru_cache(maxsize=2)
-def _features(name: str, folder: Path) -> tuple[Dataset, NDArray[np.float32]]:
-    """A dataset and features of its rows: those that came with it, or those of the embedded encoders, cached."""
+def _features(
+    name: str, data_dir: Path | None, encoder: str | None = None, progress: bool = False
+) -> tuple[Dataset, NDArray[np.float32]]:
+    """A dataset and features of its rows: those that came with it, or an encoder's, which are cached on disk."""
     from openset.data.catalogue import load_dataset
     from openset.encoders import encode_images, encode_texts
 
-    data = load_dataset(name, folder, **({"partial": True} if name == "cifar100" else {}))
+    place, options = _PLACES[name]
+    if data_dir is None:
+        raise ValueError(f"{name} needs a data folder: pass --data FOLDER, which holds {place}.")
+    data = load_dataset(name, data_dir / place, **options)
     if data.features is not None:
         return data, np.asarray(data.features, np.float32)
     if data.texts is not None:
-        return data, encode_texts(data.texts)
-    return data, encode_images(_present(data.images))
+        return data, encode_texts(data.texts, _encoder(encoder or "minilm", data_dir), progress=progress)
+    chosen = _encoder(encoder or "efficientnet_lite0", data_dir)
+    return data, encode_images(_present(data.images), chosen, progress=progress)
+
+
+def _encoder(name: str, data_dir: Path) -> str | Path:
+    """A model in the folder ``encoders`` of the data folder, else what the name means elsewhere."""
+    local = data_dir / "encoders" / name.rpartition("/")[2]
+    return local if local.is_dir() else name
 
 
 def _present(column: Any) -> Any:
@@ -125,26 +227,47 @@ def _present(column: Any) -> Any:
     return column
 
 
-def _below(data_dir: Path | None, name: str) -> Path:
-    if data_dir is None:
-        raise ValueError(f"{name} needs a data folder: pass --data FOLDER, which holds {name}/.")
-    return data_dir / name
+def _encoding(name: str) -> Any:
+    """What fills the cache of features before workers start, so that none of them computes what another does."""
+    return lambda data_dir, encoder, progress: _features(name, data_dir, encoder, progress)
 
 
 register_source(
     ProblemSource(
         "amazon",
         _amazon,
-        "Amazon reviews, sentiment flips",
-        novel=AMAZON_CATEGORIES,
+        "Amazon Reviews 2018, sentiment flips",
+        novel=PAPER_CATEGORIES,
+        files=tuple(f"amazon_reviews/*{name}*.json*" for name in PAPER_CATEGORIES),
+        stand_in="amazon-fdu-mtl",
+        prepare=_encoding("amazon"),
+    )
+)
+register_source(
+    ProblemSource(
+        "amazon-fdu-mtl",
+        _amazon_stand_in,
+        "older Amazon reviews by MiniLM, a stand-in",
+        novel=STAND_IN_CATEGORIES,
         files=("amazon_reviews/reviews.parquet", "amazon_reviews/minilm.npy"),
+    )
+)
+register_source(
+    ProblemSource(
+        "sun397",
+        _sun397,
+        "SUN397, indoor classes of subtypes",
+        novel=NATURAL_GROUPS,
+        files=("SUN397",),
+        stand_in="sun",
+        prepare=_encoding("sun397"),
     )
 )
 register_source(
     ProblemSource(
         "sun",
         _sun,
-        "SUN scenes, indoor and man-made",
+        "SUN scenes by EfficientNet-Lite0, a stand-in: indoor and man-made",
         novel=("desert", "waterfall", "campus", "highway", "windmill"),
         files=("sun_scenes/index.csv", "sun_scenes/efficientnet_lite0.npy"),
     )
@@ -156,6 +279,7 @@ register_source(
         "CLINC150 queries, domains of intents",
         novel=("credit_cards", "kitchen_and_dining", "auto_and_commute"),
         files=("clinc150/queries.parquet",),
+        prepare=_encoding("clinc150"),
     )
 )
 register_source(
@@ -165,5 +289,6 @@ register_source(
         "CIFAR-100, frozen features",
         novel=CIFAR_NOVEL,
         files=("cifar100/cifar100_26classes.npz",),
+        prepare=_encoding("cifar100"),
     )
 )

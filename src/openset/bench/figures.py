@@ -52,12 +52,10 @@ def _series(blocks: Sequence[Block]) -> dict[str, dict[str, list[Row]]]:
     """Rows that stand on an axis, by setting and dataset and then by what they are called without their x."""
     found: dict[str, dict[str, list[Row]]] = {}
     for block in blocks:
-        dataset = block.problem.partition(" (")[0]
-        panel = f"{dataset}, {'with' if block.setting == 'shift' else 'without'} shift"
         for row in block.rows:
             if row.x is not None:
                 name = row.label.removesuffix(f" {row.x:g}")
-                found.setdefault(panel, {}).setdefault(name, []).append(row)
+                found.setdefault(block.panel, {}).setdefault(name, []).append(row)
     return found
 
 

@@ -41,7 +41,8 @@ class ProblemSource:
     """A named builder of problems.
 
     ``build(setting, novel, seed, data_dir, **options)`` returns a :class:`BenchProblem`; ``novel`` lists the new
-    classes to run through where a spec names none, ``files`` what must lie below the data folder.
+    classes to run through where a spec names none, ``files`` what must lie below the data folder (``*`` stands
+    for any characters). Where they do not, the source named by ``stand_in`` takes its place.
     """
 
     name: str
@@ -49,13 +50,24 @@ class ProblemSource:
     about: str
     novel: tuple[str, ...]
     files: tuple[str, ...] = ()
+    stand_in: str = ""
+    prepare: Callable[[Path | None, str | None, bool], object] | None = None
+    """``prepare(data_dir, encoder, show_progress)`` does once what all its problems need, such as encoding."""
+    solve: Callable[..., dict[str, float]] | None = None
+    """``solve(method, problem, **options)`` gives the metrics of a method's exact solution; nothing is fitted."""
 
     def missing_files(self, data_dir: Path | None) -> list[str]:
         """Those of ``files`` that the data folder does not hold."""
-        return [name for name in self.files if data_dir is None or not (data_dir / name).exists()]
+        return [name for name in self.files if data_dir is None or next(data_dir.glob(name), None) is None]
 
 
 _SOURCES: dict[str, ProblemSource] = {}
+
+
+def _registered() -> dict[str, ProblemSource]:
+    from openset.bench import datasets, exact  # noqa: F401  (they register the paper's problems)
+
+    return _SOURCES
 
 
 def register_source(source: ProblemSource) -> ProblemSource:
@@ -68,18 +80,28 @@ def register_source(source: ProblemSource) -> ProblemSource:
 
 def problem_sources() -> tuple[ProblemSource, ...]:
     """All sources, in the order in which they were registered."""
-    return tuple(_SOURCES.values())
+    return tuple(_registered().values())
 
 
 def get_source(name: str) -> ProblemSource:
     """The source of that name."""
-    check_choice("dataset", name, _SOURCES)
-    return _SOURCES[name]
+    check_choice("dataset", name, sources := _registered())
+    return sources[name]
 
 
 def has_source(name: str) -> bool:
     """Whether a dataset of that name can be built here."""
-    return name in _SOURCES
+    return name in _registered()
+
+
+def source_for(name: str, data_dir: Path | None) -> ProblemSource:
+    """The source of that name, or its stand-in where the data folder does not hold the source's own files.
+
+    >>> source_for("sun397", None).name, source_for("digits", None).name
+    ('sun', 'digits')
+    """
+    source = get_source(name)
+    return get_source(source.stand_in) if source.stand_in and source.missing_files(data_dir) else source
 
 
 def build_problem(
@@ -124,7 +146,7 @@ def problem_from_split(rows: NDArray[Any], split: Any, *, stand_in_for: str = ""
     )
 
 
-def _problem(
+def problem_of(
     X: NDArray[Any],
     y: NDArray[Any],
     X_target: NDArray[Any],
@@ -133,6 +155,7 @@ def _problem(
     y_test: NDArray[Any],
     novel_label: Any,
 ) -> BenchProblem:
+    """A problem of given rows, with their checksum."""
     return BenchProblem(
         X=X,
         y=y,
@@ -146,7 +169,8 @@ def _problem(
     )
 
 
-def _only(dataset: str, novel: str, expected: str) -> None:
+def check_novel(dataset: str, novel: str, expected: str) -> None:
+    """Raise where a source with one new class is asked for another."""
     if novel != expected:
         raise ValueError(f"novel={novel!r} is not valid for {dataset!r}: its new class is {expected!r}.")
 
@@ -155,32 +179,32 @@ def _digits(setting: Setting, novel: str, seed: int, data_dir: Path | None) -> B
     """The demo's digits."""
     from openset.demo import NOVEL_DIGIT, digits_problem
 
-    _only("digits", novel, str(NOVEL_DIGIT))
+    check_novel("digits", novel, str(NOVEL_DIGIT))
     data = digits_problem(seed, shift=setting == "shift")
-    return _problem(data.X, data.y, data.X_target, data.y_target, data.X_test, data.y_test, "novel")
+    return problem_of(data.X, data.y, data.X_target, data.y_target, data.X_test, data.y_test, "novel")
 
 
 def _synthetic(setting: Setting, novel: str, seed: int, data_dir: Path | None, **options: Any) -> BenchProblem:
     """Gaussian classes made of subtypes (:func:`openset.make_background_shift`)."""
     from openset.shift.synthetic import make_background_shift
 
-    _only("synthetic", novel, "novel")
+    check_novel("synthetic", novel, "novel")
     data = make_background_shift(shift=setting == "shift", random_state=seed, **options)
-    return _problem(data.X, data.y, data.X_target, data.y_target, data.X_test, data.y_test, -1)
+    return problem_of(data.X, data.y, data.X_target, data.y_target, data.X_test, data.y_test, -1)
 
 
 def _subtypes(setting: Setting, novel: str, seed: int, data_dir: Path | None, **options: Any) -> BenchProblem:
     """One known class of two subtypes; the test rows are the target of a second draw."""
     from openset.shift.subtypes import make_subtype_shift
 
-    _only("synthetic-subtypes", novel, "novel")
+    check_novel("synthetic-subtypes", novel, "novel")
     streams = np.random.SeedSequence(seed).spawn(2)
     data, test = (
         make_subtype_shift(shift=setting == "shift", random_state=stream, **options) for stream in streams
     )
     y = np.full(len(data.X), "known")
     y_target, y_test = (np.where(part.is_novel_target, "novel", "known") for part in (data, test))
-    return _problem(data.X, y, data.X_target, y_target, test.X_target, y_test, "novel")
+    return problem_of(data.X, y, data.X_target, y_target, test.X_target, y_test, "novel")
 
 
 register_source(ProblemSource("digits", _digits, "scikit-learn's digits in three groups; 9 is new", novel=("9",)))

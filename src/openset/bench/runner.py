@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from openset.bench.problems import get_source
 from openset.bench.runs import PlannedRun, Run, RunResult, code_version, expand
 from openset.bench.spec import Spec
 from openset.bench.store import Store, StoredRun
@@ -46,9 +47,10 @@ def sweep(
     check_choice("on", on, PLACES)
     check_available(spec, data_dir)
     started = time.perf_counter()
-    runs = list(dict.fromkeys(planned.run for planned in expand(spec)))
+    runs = list(dict.fromkeys(planned.run for planned in expand(spec, data_dir)))
     stored = store.get(run.key(code_version()) for run in runs)
     todo = [run for run in runs if not _is_done(stored.get(run.key(code_version())), retry_failed)]
+    _prepare(todo, data_dir, show_progress)
     failed = 0
     known_seconds = seconds_per_method(stored.values())
     with _progress(todo, jobs, known_seconds, enabled=show_progress and bool(todo)) as progress:
@@ -57,6 +59,14 @@ def sweep(
             failed += bool(result.failure)
             progress.finished(run, result)
     return SweepReport(len(runs), len(runs) - len(todo), failed, time.perf_counter() - started)
+
+
+def _prepare(runs: Sequence[Run], data_dir: Path | None, show_progress: bool) -> None:
+    """What all problems of a dataset need is computed once, here, and not by every worker."""
+    for dataset, encoder in dict.fromkeys((run.dataset, run.encoder) for run in runs):
+        prepare = get_source(dataset).prepare
+        if prepare is not None:
+            prepare(data_dir, encoder, show_progress)
 
 
 def check_available(spec: Spec, data_dir: Path | None) -> None:
@@ -69,9 +79,11 @@ def check_available(spec: Spec, data_dir: Path | None) -> None:
         raise ValueError(f"{spec.name} needs data: {place} {', '.join(missing)}.")
 
 
-def stored_plan(spec: Spec, store: Store, code: str | None = None) -> list[tuple[PlannedRun, StoredRun | None]]:
+def stored_plan(
+    spec: Spec, store: Store, code: str | None = None, data_dir: Path | None = None
+) -> list[tuple[PlannedRun, StoredRun | None]]:
     """Every planned run with what the store holds of it, for this code version or another."""
-    planned = expand(spec)
+    planned = expand(spec, data_dir)
     keys = [plan.run.key(code or code_version()) for plan in planned]
     stored = store.get(keys)
     return [(plan, stored.get(key)) for plan, key in zip(planned, keys, strict=True)]

@@ -10,6 +10,7 @@ import sys
 import time
 import traceback
 import warnings
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -18,12 +19,11 @@ from openset._version import __version__
 from openset.bench.problems import BenchProblem, Setting, build_problem, get_source
 from openset.bench.spec import Spec
 from openset.methods.neural import NetworkClassifier
-from openset.methods.presets import PRESETS
 from openset.registry import get_method
 
 _NOT_COMPUTING = ("cli.py", "codec.py", "persistence.py", "progress.py", "testing.py", "tune.py", "result.py")
-_NOT_COMPUTING_FOLDERS = ("report", "review", "theory")
-_COMPUTING_IN_BENCH = ("problems.py", "runs.py")
+_NOT_COMPUTING_FOLDERS = ("report", "review")
+_COMPUTING_IN_BENCH = ("problems.py", "datasets.py", "exact.py", "runs.py")
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,10 @@ class PlannedRun:
     run: Run
     label: str
     problem: str
+    problem_x: float | None
+    """The value of the problem's swept option."""
     x: float | None
+    """Where the run stands on the horizontal axis: the value swept by its method or by its problem."""
     paper: str | None = None
 
 
@@ -73,7 +76,8 @@ class RunResult:
     seconds: dict[str, float] = field(default_factory=dict)
     """``data``, ``fit`` and ``score`` by the clock, and ``cpu``: processor time of fitting and scoring."""
     heads: list[dict[str, Any]] = field(default_factory=list)
-    """CoLOR's table of heads, with the chosen rows marked ``selected``."""
+    """CoLOR's table of heads, with the chosen rows marked ``selected``; those of the network that was kept have
+    their ``auroc``, ``auprc`` and ``oscr`` on the test rows."""
     manifest_checksum: str = ""
     stand_in_for: str = ""
     warnings: list[str] = field(default_factory=list)
@@ -85,9 +89,14 @@ class RunResult:
         return sum(value for name, value in self.seconds.items() if name != "cpu")
 
 
-def expand(spec: Spec) -> list[PlannedRun]:
-    """Every run of a spec, split by split: a sweep that is cut short holds whole splits."""
-    planned = [
+def expand(spec: Spec, data_dir: Path | None = None) -> list[PlannedRun]:
+    """Every run of a spec, split by split: a sweep that is cut short holds whole splits.
+
+    Where the data folder does not hold a dataset, its stand-in is planned.
+    """
+    for method in spec.methods:
+        get_method(method.name)  # a clear error before anything runs
+    return [
         PlannedRun(
             Run(
                 dataset=problem.dataset,
@@ -97,24 +106,21 @@ def expand(spec: Spec) -> list[PlannedRun]:
                 novel=novel,
                 seed=seed,
                 method=method.name,
-                parameters=_canonical(
-                    {**PRESETS.get(method.name, {}).get(problem.preset or "", {}), **method.parameters}
-                ),
+                parameters=_canonical(method.parameters_for(problem)),
             ),
             label=method.label,
             problem=problem.title,
+            problem_x=problem.x,
             x=method.x if method.x is not None else problem.x,
             paper=problem.paper,
         )
-        for problem in spec.problems
+        for problem in (problem.resolved(data_dir) for problem in spec.problems)
         for setting in problem.settings
-        for novel in problem.novel or get_source(problem.dataset).novel
+        for novel in problem.novel
         for seed in problem.seeds
         for method in spec.methods
+        if method.name not in spec.left_out
     ]
-    for name in {plan.run.method for plan in planned}:
-        get_method(name)  # a clear error before anything runs
-    return planned
 
 
 @functools.cache
@@ -150,9 +156,13 @@ def execute_capped(run: Run, data_dir: Path | None) -> RunResult:
 def _execute(run: Run, data_dir: Path | None) -> RunResult:
     from openset.stats.metrics import evaluate
 
-    estimator = _load(run.method)
+    solve = get_source(run.dataset).solve
+    estimator = _load(run.method) if solve is None else None
     started = time.perf_counter()
     problem = _problem_of(_split_of(run), data_dir)
+    if solve is not None:
+        return _solved(solve, run, problem, started)
+    assert estimator is not None
     model = estimator(**json.loads(run.parameters), random_state=run.seed)
     built, cpu = time.perf_counter(), time.process_time()
     with warnings.catch_warnings(record=True) as caught:
@@ -171,10 +181,22 @@ def _execute(run: Run, data_dir: Path | None) -> RunResult:
             "estimated_high": estimate.high,
         },
         seconds={"data": built - started, "fit": fitted - built, "score": scored - fitted, "cpu": cpu},
-        heads=_heads(model),
+        heads=_heads(model, problem),
         manifest_checksum=problem.manifest_checksum,
         stand_in_for=problem.stand_in_for,
         warnings=sorted({str(warning.message) for warning in caught}),
+    )
+
+
+def _solved(solve: Callable[..., dict[str, float]], run: Run, problem: BenchProblem, started: float) -> RunResult:
+    built, cpu = time.perf_counter(), time.process_time()
+    metrics = solve(run.method, problem, **json.loads(run.options))
+    fitted, cpu = time.perf_counter(), time.process_time() - cpu
+    return RunResult(
+        metrics={**metrics, "novel_fraction": problem.novel_fraction},
+        seconds={"data": built - started, "fit": fitted - built, "score": 0.0, "cpu": cpu},
+        manifest_checksum=problem.manifest_checksum,
+        stand_in_for=problem.stand_in_for,
     )
 
 
@@ -191,21 +213,40 @@ def _split_of(run: Run) -> Run:
     return replace(run, method="", parameters="")
 
 
-def _heads(model: Any) -> list[dict[str, Any]]:
+def _heads(model: Any, problem: BenchProblem) -> list[dict[str, Any]]:
     import numpy as np
 
     if not hasattr(model, "heads_"):
         return []
-    chosen = {_place(record) for record in np.atleast_1d(model.selected_)}
-    names = model.heads_.dtype.names
+    selected = np.atleast_1d(model.selected_)
+    chosen = {(int(record["member"]), int(record["step"])): int(record["head"]) for record in selected}
+    tested = _tested_heads(model, problem)
+    records = [{name: record[name].item() for name in model.heads_.dtype.names} for record in model.heads_]
     return [
-        {**{name: record[name].item() for name in names}, "selected": _place(record) in chosen}
-        for record in model.heads_
+        {
+            **record,
+            "selected": chosen.get((record["member"], record["step"])) == record["head"],
+            **(tested[record["member"], record["head"]] if (record["member"], record["step"]) in chosen else {}),
+        }
+        for record in records
     ]
 
 
-def _place(record: Any) -> tuple[int, int, int]:
-    return int(record["member"]), int(record["step"]), int(record["head"])
+def _tested_heads(model: Any, problem: BenchProblem) -> dict[tuple[int, int], dict[str, float]]:
+    """How every head of the network that was kept does on the test rows, the selected one and the others."""
+    from openset.stats.metrics import auprc, auroc, oscr
+
+    novel = problem.y_test == problem.novel_label
+    correct = model.predict_known(problem.X_test) == problem.y_test
+    return {
+        (member, head): {
+            "auroc": auroc(novel, score),
+            "auprc": auprc(novel, score),
+            "oscr": oscr(novel, score, correct),
+        }
+        for member, scores in enumerate(model.head_scores(problem.X_test))
+        for head, score in enumerate(scores.T)
+    }
 
 
 @functools.cache

@@ -3,6 +3,7 @@
 ::
 
     title = "Digits under background shift"
+    table = "methods"                     # the default; "heads": all of CoLOR's heads, the selected ones marked
 
     [[problem]]
     dataset = "digits"                    # a problem source; `openset bench list` names them
@@ -12,7 +13,7 @@
     options = { test_fraction = 0.3 }     # handed to the source
     label = "digits, small"               # its name in tables
     preset = "amazon_reviews"             # the paper's hyper-parameters, for methods that have them
-    encoder = "minilm"                    # handed to the source too
+    encoder = "minilm"                    # handed to the source too; first looked for in DATA/encoders/
     paper = "cifar100"                    # the paper's figures stand beside ours, if the data is the paper's
 
     [[method]]
@@ -22,6 +23,7 @@
     name = "color"
     label = "CoLOR, all grids"
     parameters = { joint = false }
+    preset = "none"                       # another preset than the problem's, or the library's defaults
     sweep = { fpr = [0.01, 0.05] }        # one variant for each value; problems sweep an option alike
 
     [figure]
@@ -34,12 +36,13 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from openset.bench.problems import SETTINGS, Setting, get_source, has_source
+from openset.bench.problems import SETTINGS, Setting, has_source, source_for
+from openset.methods.presets import PRESETS
 from openset.params import check_choice
 from openset.registry import methods as registered_methods
 
@@ -47,6 +50,8 @@ PAPER_SEEDS = (0, 8, 103, 573, 1057)
 METRICS = {"auroc": "AUROC", "auprc": "AUPRC", "oscr": "OSCR", "top1": "top-1", "hos": "HOS", "unk": "UNK",
            "os": "OS", "os_star": "OS*", "fpr_at_95_tpr": "FPR@95"}  # fmt: skip
 FIGURES = ("bars", "lines")
+TABLES = ("methods", "heads")
+NO_PRESET = "none"
 PLAIN_NEEDS = ("nothing", "target rows")
 """What the registry says of methods that need a table of features and nothing else."""
 
@@ -68,13 +73,29 @@ class ProblemSpec:
     """The table of the paper (a name in ``paper.toml``) that has figures for the same data."""
     label: str = ""
 
+    swept: str = ""
+    """The option that ``x`` is a value of."""
+
     @property
     def title(self) -> str:
-        """The label, or the dataset with what sets this variant apart."""
+        """The label, or the dataset with what sets it apart; the same for all values of a swept option."""
         if self.label:
-            return self.label if self.x is None else f"{self.label} {self.x:g}"
-        extras = [*([self.encoder] if self.encoder else []), *(f"{k}={v}" for k, v in self.options.items())]
+            return self.label
+        options = [f"{key}={value}" for key, value in self.options.items() if key != self.swept]
+        extras = [*([self.encoder] if self.encoder else []), *options]
         return f"{self.dataset} ({', '.join(extras)})" if extras else self.dataset
+
+    def resolved(self, data_dir: Path | None) -> ProblemSpec:
+        """This problem as it can be built here: with the source's new classes, or on the stand-in altogether.
+
+        A stand-in has features, new classes and a name of its own; it keeps the preset, and says which one.
+        """
+        source = source_for(self.dataset, data_dir)
+        if source.name == self.dataset:
+            return replace(self, novel=self.novel or source.novel)
+        stand_in = replace(self, dataset=source.name, encoder=None, novel=source.novel, label="")
+        settings = f", settings of {self.preset}" if self.preset else ""
+        return replace(stand_in, label=f"{stand_in.title}{settings}")
 
 
 @dataclass(frozen=True)
@@ -85,6 +106,13 @@ class MethodSpec:
     label: str
     parameters: Mapping[str, Any] = field(default_factory=dict)
     x: float | None = None
+    preset: str | None = None
+    """Another preset than the problem's, or "none"."""
+
+    def parameters_for(self, problem: ProblemSpec) -> dict[str, Any]:
+        """The preset's parameters with the method's own over them."""
+        preset = self.preset or problem.preset or NO_PRESET
+        return {**PRESETS.get(self.name, {}).get(preset, {}), **self.parameters}
 
 
 @dataclass(frozen=True)
@@ -106,6 +134,13 @@ class Spec:
     methods: tuple[MethodSpec, ...]
     metrics: tuple[str, ...] = ("auroc", "auprc", "oscr", "top1")
     figure: FigureSpec | None = None
+    table: str = "methods"
+
+    @property
+    def left_out(self) -> list[str]:
+        """The methods it names that take something else than a table of features: problems have nothing else."""
+        inputs = {method.name: method.input for method in registered_methods()}
+        return [m.name for m in self.methods if inputs.get(m.name, "table") != "table"]
 
     @property
     def unavailable(self) -> list[str]:
@@ -116,9 +151,15 @@ class Spec:
         return [*(f"dataset {name}" for name in datasets), *(f"method {name}" for name in missing)]
 
     def missing_files(self, data_dir: Path | None) -> list[str]:
-        """Files of the available datasets that the data folder does not hold."""
-        sources = dict.fromkeys(p.dataset for p in self.problems if has_source(p.dataset))
-        return [file for name in sources for file in get_source(name).missing_files(data_dir)]
+        """Files of the available datasets, or of their stand-ins, that the data folder does not hold."""
+        names = dict.fromkeys(p.dataset for p in self.problems if has_source(p.dataset))
+        return [file for name in names for file in source_for(name, data_dir).missing_files(data_dir)]
+
+    def stand_ins(self, data_dir: Path | None) -> dict[str, str]:
+        """The datasets that a stand-in takes the place of here, with its name."""
+        names = dict.fromkeys(p.dataset for p in self.problems if has_source(p.dataset))
+        found = {name: source_for(name, data_dir).name for name in names}
+        return {name: stand_in for name, stand_in in found.items() if name != stand_in}
 
 
 def built_in_specs() -> dict[str, Spec]:
@@ -156,7 +197,8 @@ def parse_spec(text: str, name: str) -> Spec:
     except tomllib.TOMLDecodeError as error:
         raise ValueError(f"spec {name!r} is not valid TOML: {error}.") from None
     where = f"spec {name!r}"
-    _check_keys(table, ("title", "metrics", "problem", "method", "figure"), where)
+    _check_keys(table, ("title", "table", "metrics", "problem", "method", "figure"), where)
+    check_choice(f"{where}: table", table.get("table", Spec.table), TABLES)
     problems = [p for place, entry in _entries(table, "problem", where) for p in _problems(entry, place)]
     methods = [m for place, entry in _entries(table, "method", where) for m in _methods(entry, place)]
     labels = [(method.label, method.x) for method in methods]
@@ -165,7 +207,15 @@ def parse_spec(text: str, name: str) -> Spec:
         raise ValueError(f"{where}: two methods are called {twice[0]!r}: give one of them a label of its own.")
     metrics = _metrics(table.get("metrics", list(Spec.metrics)), where)
     figure = _figure(table["figure"], metrics, f"{where}, figure") if "figure" in table else None
-    return Spec(name, str(table.get("title", name)), tuple(problems), tuple(methods), metrics, figure)
+    return Spec(
+        name=name,
+        title=str(table.get("title", name)),
+        problems=tuple(problems),
+        methods=tuple(methods),
+        metrics=metrics,
+        figure=figure,
+        table=table.get("table", Spec.table),
+    )
 
 
 def _problems(entry: dict[str, Any], where: str) -> list[ProblemSpec]:
@@ -199,13 +249,13 @@ def _problems(entry: dict[str, Any], where: str) -> list[ProblemSpec]:
         label=entry.get("label", ""),
     )
     return [
-        ProblemSpec(**{**vars(spec), "options": {**spec.options, key: value}, "x": x})
+        replace(spec, options={**spec.options, key: value}, x=x, swept=key)
         for key, value, x in _sweep(entry, where)
     ] or [spec]
 
 
 def _methods(entry: dict[str, Any], where: str) -> list[MethodSpec]:
-    _check_keys(entry, ("name", "label", "parameters", "x", "sweep"), where, required="name")
+    _check_keys(entry, ("name", "label", "parameters", "preset", "x", "sweep"), where, required="name")
     name = _typed(entry["name"], str, "name", where)
     if name == "all":
         _check_keys(entry, ("name",), f"{where} (all)")
@@ -213,9 +263,13 @@ def _methods(entry: dict[str, Any], where: str) -> list[MethodSpec]:
     parameters = _typed(entry.get("parameters", {}), dict, "parameters", where)
     described = ", ".join(f"{key}={value}" for key, value in parameters.items())
     label = entry.get("label", f"{name} {described}".strip())
-    return [MethodSpec(name, label, {**parameters, key: value}, x) for key, value, x in _sweep(entry, where)] or [
-        MethodSpec(name, label, parameters, entry.get("x"))
-    ]
+    preset = entry.get("preset")
+    if preset is not None:
+        check_choice(f"{where}: preset", preset, (NO_PRESET, *PRESETS.get(name, {})))
+    spec = MethodSpec(name, label, parameters, entry.get("x"), preset)
+    return [
+        replace(spec, parameters={**parameters, key: value}, x=x) for key, value, x in _sweep(entry, where)
+    ] or [spec]
 
 
 def _sweep(entry: Mapping[str, Any], where: str) -> list[tuple[str, Any, float]]:

@@ -16,6 +16,7 @@ from openset.stats.comparison import holm, shared_wins, signed_rank_test
 
 Plan = Sequence[tuple[PlannedRun, StoredRun | None]]
 LOWER_IS_BETTER = ("fpr_at_95_tpr",)
+SYNTHETIC_TABLES = ("synthetic-r-eta", "synthetic-theta")
 REFERENCE = "color"
 """The method that paired tests compare with every other."""
 
@@ -59,9 +60,10 @@ class Row:
 
 @dataclass(frozen=True)
 class Block:
-    """All methods on one dataset in one setting."""
+    """All methods on one dataset in one setting, at one value of a swept option if there is one."""
 
     problem: str
+    x: float | None
     setting: str
     splits: tuple[tuple[str, int], ...]
     rows: tuple[Row, ...]
@@ -71,10 +73,15 @@ class Block:
     """Whether all runs of each split saw the same rows."""
 
     @property
-    def title(self) -> str:
+    def panel(self) -> str:
         """The dataset, what it stands in for, and the setting."""
         stand_in = f" (stand-in for {self.stand_in_for})" if self.stand_in_for else ""
         return f"{self.problem}{stand_in}, {'with' if self.setting == 'shift' else 'without'} shift"
+
+    @property
+    def title(self) -> str:
+        """The panel and the value of the swept option."""
+        return self.panel if self.x is None else f"{self.panel}, at {self.x:g}"
 
 
 @dataclass(frozen=True)
@@ -95,17 +102,17 @@ class Comparison:
 
 def summarise(plan: Plan, metrics: Sequence[str]) -> list[Block]:
     """Blocks in the order of the spec, one for each dataset and setting that has stored runs."""
-    groups: dict[tuple[str, str], list[tuple[PlannedRun, StoredRun | None]]] = {}
+    groups: dict[tuple[str, float | None, str], list[tuple[PlannedRun, StoredRun | None]]] = {}
     for planned, stored in plan:
-        groups.setdefault((planned.problem, planned.run.setting), []).append((planned, stored))
+        groups.setdefault((planned.problem, planned.problem_x, planned.run.setting), []).append((planned, stored))
     return [
-        _block(problem, setting, items, metrics)
-        for (problem, setting), items in groups.items()
+        _block(problem, x, setting, items, metrics)
+        for (problem, x, setting), items in groups.items()
         if any(stored for _, stored in items)
     ]
 
 
-def _block(problem: str, setting: str, items: Plan, metrics: Sequence[str]) -> Block:
+def _block(problem: str, x: float | None, setting: str, items: Plan, metrics: Sequence[str]) -> Block:
     splits = tuple(dict.fromkeys(planned.run.split for planned, _ in items))
     by_row: dict[tuple[str, float | None], dict[tuple[str, int], StoredRun | None]] = {}
     methods: dict[tuple[str, float | None], str] = {}
@@ -126,21 +133,26 @@ def _block(problem: str, setting: str, items: Plan, metrics: Sequence[str]) -> B
     paper = {} if stand_in_for else paper_figures(items[0][0].paper, setting)
     rows = [
         Row(
-            label=label if x is None else f"{label} {x:g}",
-            method=methods[label, x],
-            x=x,
+            label=_row_label(label, row_x),
+            method=methods[label, row_x],
+            x=row_x,
             cells={metric: cells[metric][i] for metric in metrics},
             values={metric: values[metric][:, i] for metric in metrics},
             seconds=_mean(s.result.seconds["cpu"] for s in runs.values() if s and not s.result.failure),
             n_failed=sum(bool(s and s.result.failure) for s in runs.values()),
             n_missing=sum(s is None for s in runs.values()),
-            paper={metric: paper[metric][label] for metric in metrics if label in paper.get(metric, {})},
+            paper={
+                metric: figures[_row_label(label, row_x)]
+                for metric, figures in paper.items()
+                if metric in metrics and _row_label(label, row_x) in figures
+            },
         )
-        for i, ((label, x), runs) in enumerate(by_row.items())
+        for i, ((label, row_x), runs) in enumerate(by_row.items())
     ]
     fraction = values["novel_fraction"]
     return Block(
         problem,
+        x,
         setting,
         splits,
         tuple(rows),
@@ -148,6 +160,10 @@ def _block(problem: str, setting: str, items: Plan, metrics: Sequence[str]) -> B
         stand_in_for=stand_in_for,
         same_data=all(len(seen) == 1 for seen in checksums.values()),
     )
+
+
+def _row_label(label: str, x: float | None) -> str:
+    return label if x is None else f"{label} {x:g}"
 
 
 def _value(stored: StoredRun | None, metric: str) -> float:
@@ -207,6 +223,20 @@ def paper_figures(table: str | None, setting: str) -> dict[str, dict[str, str]]:
     >>> paper_figures("cifar100", "shift")["auroc"]["color"]
     '0.77±0.09'
     """
+    if table in SYNTHETIC_TABLES:
+        return _synthetic_figures(table)
     text = (resources.files("openset.bench") / "paper.toml").read_text("utf-8")
     figures: dict[str, dict[str, str]] = tomllib.loads(text).get(table or "", {}).get(setting, {})
+    return figures
+
+
+def _synthetic_figures(table: str) -> dict[str, dict[str, str]]:
+    """The synthetic tables; no AUPRC of theirs can be right: some lie below the least possible one."""
+    from openset.theory.sweep import PAPER_R_ETA, PAPER_THETA
+
+    figures: dict[str, dict[str, str]] = {"auroc": {}, "auprc": {}}
+    for x, printed in (PAPER_R_ETA if table == "synthetic-r-eta" else PAPER_THETA).items():
+        for label, (area, precision) in (("dd", printed[:2]), ("color", printed[2:])):
+            figures["auroc"][_row_label(label, x)] = f"{area:.2f}"
+            figures["auprc"][_row_label(label, x)] = f"{precision:.2f}?"
     return figures

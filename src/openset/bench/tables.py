@@ -5,8 +5,9 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from openset.bench.runner import stored_plan
@@ -14,9 +15,12 @@ from openset.bench.runs import code_version
 from openset.bench.spec import METRICS, Spec
 from openset.bench.store import Store
 from openset.bench.summary import Block, Comparison, Plan, Row, compare, summarise
+from openset.registry import get_method
 
 TESTABLE_SPLITS = 6
 """With fewer pairs a two-sided signed-rank test cannot fall below .05 (2 / 2⁵ = .06)."""
+HEAD_QUANTITIES = {"recall": "held-out target recall", "fpr": "held-out source FPR", "auroc": "AUROC",
+                   "auprc": "AUPRC", "oscr": "OSCR"}  # fmt: skip
 _LABEL_WIDTH = 14
 _WITHOUT_WINS = ("top1",)
 """The paper counts wins of the open-set metrics only."""
@@ -60,15 +64,18 @@ class Results:
     code: str
 
 
-def results_of(spec: Spec, store: Store, code: str | None = None) -> Results:
-    """What the store holds of a spec, for this code version or another."""
-    plan = stored_plan(spec, store, code)
+def results_of(spec: Spec, store: Store, code: str | None = None, data_dir: Path | None = None) -> Results:
+    """What the store holds of a spec, for this code version or another.
+
+    The data folder says which runs were planned: those on the paper's data, if it is there, or on stand-ins.
+    """
+    plan = stored_plan(spec, store, code, data_dir)
     if not any(stored for _, stored in plan):
         versions = sorted({run.code_version for run in store.all() if run.spec == spec.name})
         hint = f" It holds runs of {', '.join(versions)}: choose with --code." if versions else ""
         raise ValueError(
             f"{store.path} holds no runs of {spec.name} for {code or code_version()}: "
-            f"run `openset bench run {spec.name}` first.{hint}"
+            f"run `openset bench run {spec.name}` first, and name the same --data.{hint}"
         )
     blocks = summarise(plan, spec.metrics)
     return Results(spec, plan, blocks, compare(blocks, spec.metrics), code or code_version())
@@ -80,19 +87,33 @@ def main_table(results: Results) -> Table:
     headings = ["method"]
     for metric in metrics:
         headings += [METRICS[metric], *([] if metric in _WITHOUT_WINS else ["wins"])]
+    panels: dict[str, list[Block]] = {}
+    for block in results.blocks:
+        panels.setdefault(block.panel, []).append(block)
     sections = [
         Section(
-            f"{block.title}: {_count(len(block.splits), 'split')}, novel fraction {block.novel_fraction:.2f}",
-            tuple(cells for row in block.rows for cells in _rows(row, metrics)),
+            f"{panel}: {_count(len(blocks[0].splits), 'split')}, novel fraction {_fractions(blocks)}",
+            tuple(cells for block in blocks for row in block.rows for cells in _rows(row, metrics)),
         )
-        for block in results.blocks
+        for panel, blocks in panels.items()
     ]
     notes = [
         "Mean ± sd over novel classes and seeds; wins: splits on which a method is best, ties shared; "
         "s: mean CPU seconds of a run; best in bold.",
         *_notes(results),
     ]
-    return Table(results.spec.title, (*headings, "s"), tuple(sections), tuple(notes))
+    return Table(title_of(results), (*headings, "s"), tuple(sections), tuple(notes))
+
+
+def title_of(results: Results) -> str:
+    """The experiment's title, which says when its data is not the paper's."""
+    stand_in = " (on stand-in data)" if any(block.stand_in_for for block in results.blocks) else ""
+    return f"{results.spec.title}{stand_in}"
+
+
+def _fractions(blocks: Sequence[Block]) -> str:
+    found = sorted({f"{block.novel_fraction:.2f}" for block in blocks})
+    return found[0] if len(found) == 1 else f"{found[0]} to {found[-1]}"
 
 
 def _rows(row: Row, metrics: Sequence[str]) -> Iterator[tuple[Cell, ...]]:
@@ -115,6 +136,10 @@ def _rows(row: Row, metrics: Sequence[str]) -> Iterator[tuple[Cell, ...]]:
 def _notes(results: Results) -> Iterator[str]:
     if any("?" in figure for block in results.blocks for row in block.rows for figure in row.paper.values()):
         yield "?: a figure of the paper that can't be right, by its other tables."
+    if any("/" in figure for block in results.blocks for row in block.rows for figure in row.paper.values()):
+        yield "a/b: figures of the paper for each novel class, of which it prints no mean."
+    for name in results.spec.left_out:
+        yield f"Not here: {name}, which needs {get_method(name).needs}."
     missing = sum(stored is None for _, stored in results.plan)
     if missing:
         yield f"{missing} of {len(results.plan)} runs are not stored yet: the table is of the others."
@@ -151,6 +176,49 @@ def comparison_table(results: Results) -> Table | None:
         "Holm-corrected over the methods; bold below .05."
     )
     return Table(f"{found[0].reference} against every method", tuple(headings), tuple(sections), (note,))
+
+
+def heads_table(results: Results) -> Table:
+    """Every head of the kept networks, a column a seed; the selected one in bold."""
+    seeds = tuple(dict.fromkeys(planned.run.seed for planned, _ in results.plan))
+    networks: dict[tuple[str, str], dict[int, list[dict[str, Any]]]] = {}
+    for planned, stored in results.plan:
+        kept = [h for h in stored.result.heads if "auroc" in h and h["member"] == 0] if stored else []
+        if kept:
+            setting = "with" if planned.run.setting == "shift" else "without"
+            about = f"{planned.label} on {planned.problem}, {setting} shift, novel {planned.run.novel}"
+            stand_in = (
+                f" (stand-in for {stored.result.stand_in_for})" if stored and stored.result.stand_in_for else ""
+            )
+            networks.setdefault((about, stand_in), {})[planned.run.seed] = kept
+    sections = [
+        Section(f"{name}: {about}{stand_in}", tuple(_head_rows(by_seed, seeds, quantity)))
+        for (about, stand_in), by_seed in networks.items()
+        for quantity, name in HEAD_QUANTITIES.items()
+    ]
+    headings = ("α̂", *(f"seed {seed}" for seed in seeds))
+    return Table(
+        "All heads of the network that was kept", headings, tuple(sections), ("Bold: the selected head.",)
+    )
+
+
+def _head_rows(
+    by_seed: Mapping[int, Sequence[Mapping[str, Any]]], seeds: Sequence[int], quantity: str
+) -> Iterator[tuple[Cell, ...]]:
+    candidates = sorted({head["candidate_recall"] for heads in by_seed.values() for head in heads})
+    for candidate in candidates:
+        cells = [Cell(f"{candidate:.2f}")]
+        for seed in seeds:
+            found = [head for head in by_seed.get(seed, ()) if head["candidate_recall"] == candidate]
+            cells.append(Cell(f"{found[0][quantity]:.2f}", bold=found[0]["selected"]) if found else Cell("–"))
+        yield tuple(cells)
+
+
+def tables_of(results: Results) -> list[Table]:
+    """What an experiment is shown by: its table, all heads if the spec says so, paired tests if there can be."""
+    heads = [heads_table(results)] if results.spec.table == "heads" else []
+    tests = comparison_table(results)
+    return [main_table(results), *heads, *([tests] if tests is not None else [])]
 
 
 def _p_text(p: float) -> str:
@@ -191,12 +259,12 @@ def terminal(table: Table) -> Any:
     return Group(*parts, *(Text(note, style="dim") for note in table.notes))
 
 
-def markdown(table: Table) -> str:
-    """A Markdown table for each section."""
-    lines = [f"# {table.title}", ""]
+def markdown(table: Table, level: int = 1) -> str:
+    """A Markdown table for each section, below a heading of the given level."""
+    lines = [f"{'#' * level} {table.title}", ""]
     rule = "|".join(["---", *(["---:"] * (len(table.headings) - 1))])
     for section in table.sections:
-        lines += [f"## {section.title}", "", f"| {' | '.join(table.headings)} |", f"|{rule}|"]
+        lines += [f"{'#' * (level + 1)} {section.title}", "", f"| {' | '.join(table.headings)} |", f"|{rule}|"]
         lines += [f"| {' | '.join(_marked(cell, '**{}**') for cell in row)} |" for row in section.rows]
         lines.append("")
     return "\n".join([*lines, *(f"{note}\n" for note in table.notes)])
@@ -238,8 +306,8 @@ def _tex(text: str) -> str:
 def comma_separated(results: Results) -> str:
     """Every figure at full precision, one line for each block, method and metric."""
     tests = {(c.block, c.other, c.metric): c.p_holm for c in results.comparisons}
-    columns = ("problem", "setting", "stand_in_for", "method", "label", "metric", "splits", "mean", "sd", "wins",
-               "paper", "p_holm", "cpu_seconds")  # fmt: skip
+    columns = ("problem", "x", "setting", "stand_in_for", "method", "label", "metric", "splits", "mean", "sd",
+               "wins", "paper", "p_holm", "cpu_seconds")  # fmt: skip
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow(columns)
@@ -248,7 +316,8 @@ def comma_separated(results: Results) -> str:
             for metric, cell in row.cells.items():
                 p = tests.get((block.title, row.label, metric), "")
                 done = len(block.splits) - row.n_failed - row.n_missing
-                about = (block.problem, block.setting, block.stand_in_for, row.method, row.label, metric, done)
+                place = (block.problem, "" if block.x is None else block.x, block.setting, block.stand_in_for)
+                about = (*place, row.method, row.label, metric, done)
                 writer.writerow(
                     (*about, cell.mean, cell.sd, cell.wins, row.paper.get(metric, ""), p, row.seconds)
                 )

@@ -23,7 +23,7 @@ SOURCE = (
     "pass the folder SUN397 that holds a/abbey/sun_….jpg."
 )
 FEWEST_IMAGES = 100  # of every category of the official release
-_NATURAL = ("water_ice_snow", "mountains_hills_desert_sky", "forest_field_jungle")
+NATURAL_GROUPS = ("water_ice_snow", "mountains_hills_desert_sky", "forest_field_jungle")
 
 
 def sun397_hierarchy(which: str = "paper") -> dict[str, dict[str, tuple[str, ...]]]:
@@ -42,8 +42,8 @@ def sun397_hierarchy(which: str = "paper") -> dict[str, dict[str, tuple[str, ...
     outdoor = _columns("sun397_outdoor.csv")
     levels = {
         "indoor": indoor,
-        "outdoor_natural": {name: outdoor[name] for name in _NATURAL},
-        "outdoor_manmade": {name: outdoor[name] for name in outdoor if name not in _NATURAL},
+        "outdoor_natural": {name: outdoor[name] for name in NATURAL_GROUPS},
+        "outdoor_manmade": {name: outdoor[name] for name in outdoor if name not in NATURAL_GROUPS},
     }
     if which == "paper":
         del levels["outdoor_manmade"]

@@ -173,6 +173,18 @@ class CoLOR(NetworkClassifier):
 
     # ------------------------------------------------------------------ scoring
 
+    def head_scores(self, X: Any) -> NDArray[np.float32]:
+        """Logits of every novelty head of the network that was kept, (members, rows, heads), in the grid's order.
+
+        ``novelty_score`` is the selected head's; the others show what another choice would have given.
+        """
+        from openset.learn.rows import ScaledRows
+
+        rows = self._scoring_rows(X)
+        if not self.n_target_:
+            raise ValueError("fitted without X_target, so there are no novelty heads: pass X_target to fit.")
+        return self._head_outputs(ScaledRows(rows, self.scaling_))["novelty"]
+
     def _member_scores(self, outputs: HeadOutputs) -> NDArray[np.floating]:
         chosen = np.atleast_1d(self.selected_)["head"]
         return np.stack([novelty[:, head] for novelty, head in zip(outputs["novelty"], chosen, strict=True)])

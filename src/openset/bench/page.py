@@ -1,0 +1,65 @@
+"""A page of results for ``docs/results``: the command, versions and date above the tables, times below."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from shlex import quote
+
+from openset.bench.store import StoredRun
+from openset.bench.tables import Cell, Results, Section, Table, markdown, tables_of, title_of
+
+_JOBS = 2
+
+
+def results_page(results: Results, path: Path, data_dir: Path | None) -> str:
+    """The page as Markdown; ``path`` is where it will lie, ``data_dir`` what the commands name as data folder."""
+    stored = [run for _, run in results.plan if run is not None]
+    tables = tables_of(results)
+    head = [f"# {title_of(results)}", "", *_notice(results), "Made by", ""]
+    head += [f"    {command}" for command in _commands(results, path, data_dir)]
+    head += [
+        "",
+        f"on {max(run.finished_at for run in stored)[:10]} with openset {results.code} ({_versions(stored)}).",
+        "",
+    ]
+    parts = [markdown(table, level=2) for table in (*tables, _times(results))]
+    return "\n".join([*head, *parts])
+
+
+def _notice(results: Results) -> Iterator[str]:
+    replaced = dict.fromkeys((b.problem, b.stand_in_for) for b in results.blocks if b.stand_in_for)
+    for problem, stand_in_for in replaced:
+        yield f"**A stand-in**: {problem} is no {stand_in_for}; the paper's figures are of other data."
+        yield ""
+
+
+def _commands(results: Results, path: Path, data_dir: Path | None) -> Iterator[str]:
+    data = f" --data {quote(str(data_dir))}" if data_dir is not None else ""
+    yield f"openset bench run {results.spec.name}{data} --jobs {_JOBS}"
+    yield f"openset bench table {results.spec.name}{data} --out {quote(str(path))}"
+
+
+def _versions(stored: list[StoredRun]) -> str:
+    seen = dict.fromkeys(tuple(run.environment.items()) for run in stored)
+    return "; ".join(", ".join(f"{name} {version}" for name, version in items) for items in seen)
+
+
+def _times(results: Results) -> Table:
+    """CPU seconds of every method: on one thread that is its time on an idle machine."""
+    seconds: dict[str, list[float]] = {}
+    for planned, stored in results.plan:
+        if stored is not None and not stored.result.failure:
+            seconds.setdefault(planned.label, []).append(stored.result.seconds["cpu"])
+    rows = [
+        (
+            Cell(label),
+            Cell(str(len(values))),
+            Cell(f"{sum(values) / len(values):.1f}"),
+            Cell(f"{sum(values):.0f}"),
+        )
+        for label, values in seconds.items()
+    ]
+    total = sum(map(sum, seconds.values()))
+    section = Section(f"{total / 60:.0f} minutes in all", tuple(rows))
+    return Table("Time", ("method", "runs", "CPU s a run", "CPU s in all"), (section,))

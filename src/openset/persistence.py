@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import tempfile
 from datetime import UTC, datetime
 from os import PathLike
 from pathlib import Path
@@ -24,6 +22,7 @@ from safetensors.numpy import save as dump_tensors
 from openset._version import __version__
 from openset.codec import Tensors, decode, encode
 from openset.errors import ModelFormatError
+from openset.files import replacing
 from openset.params import fitted_attributes
 from openset.registry import Method, get_method, method_of, methods
 
@@ -169,18 +168,8 @@ def _manifest_digest(manifest: dict[str, Any]) -> str:
 
 
 def _write(path: Path, data: bytes) -> None:
-    """Write a file whole or not at all: to a temporary file beside it, flushed to disk, then renamed."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".writing-")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    with replacing(path) as temporary:
+        temporary.write_bytes(data)
 
 
 def _model_card(model: Any, method: Method, manifest: dict[str, Any]) -> str:

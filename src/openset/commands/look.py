@@ -64,7 +64,7 @@ def compare(
         if as_json:
             show_json(found)
             return
-        rows = [
+        columns = [
             (
                 entry["run"],
                 entry["method"],
@@ -76,8 +76,9 @@ def compare(
             )
             for entry in found
         ]
-        headings = ("run", "method", "verdict", "novel fraction", "called", "overlap", "rank corr.")
-        show_table(headings, rows, "Overlap and rank correlation: with the first run.")
+        names = ("run", "method", "verdict", "novel fraction", "called novel", "overlap", "rank correlation")
+        rows = list(zip(names, *columns, strict=True))
+        show_table(rows[0], rows[1:], "Overlap and rank correlation: with the first run.")
 
 
 def evaluate(

@@ -16,10 +16,11 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from product_files import NAMES, frame, make_rows
 
 import openset
 from openset.data import read_table
+from openset.data.writing import writing_table
+from product_files import NAMES, frame, make_rows
 
 CODE = "import sys, openset; openset.score(*sys.argv[1:])"
 
@@ -39,11 +40,11 @@ def test_every_row_once_in_order_with_its_id(problem_files, tmp_path_factory, ro
     random = np.random.default_rng(seed)
     X, _ = make_rows(random, {"cat": rows, "new": 2})
     ids = [f"id {i}" for i in random.permutation(len(X))]
-    from openset.data.writing import writing_table
-
     with writing_table(folder / f"in.{into}") as write:
         write({**dict(zip(NAMES, X.T, strict=True)), "rid": np.array(ids, dtype=object)})
-    assert openset.score(problem_files / "run", folder / f"in.{into}", folder / f"out.{out}", batch_rows=batch_rows) == len(X)
+    assert openset.score(
+        problem_files / "run", folder / f"in.{into}", folder / f"out.{out}", batch_rows=batch_rows
+    ) == len(X)
     found = read_table(folder / f"out.{out}", id="id", label="predicted", features=["novelty_score", "p_novel"])
     model = openset.load(problem_files / "run" / "model")
     assert found.ids.tolist() == ids
@@ -99,7 +100,9 @@ def test_a_kill_leaves_the_old_output_or_the_new(problem_files, tmp_path):
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     killed = 0
     for _ in range(2):
-        process = subprocess.Popen([sys.executable, "-c", CODE, problem_files / "run", path, out], env=environment)
+        process = subprocess.Popen(
+            [sys.executable, "-c", CODE, problem_files / "run", path, out], env=environment
+        )
         while process.poll() is None and not list(tmp_path.glob(".writing-*")):
             time.sleep(0.01)
         time.sleep(0.1)

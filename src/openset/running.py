@@ -131,7 +131,7 @@ def _estimator(settings: RunSettings, progress: bool) -> Any:
     method = get_method(settings.method)
     if method.input == "names":
         raise ValueError(
-            f"{method.name} needs embeddings of names beside the rows: use {method.class_name} in Python."
+            f"{method.name} needs embeddings of names beside the rows: use openset.{method.class_name} in Python."
         )
     given = {**settings.parameters, "fpr": settings.fpr, "random_state": settings.seed}
     try:

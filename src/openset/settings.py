@@ -105,8 +105,8 @@ def merged(file: Mapping[str, Any], flags: Mapping[str, Any]) -> RunSettings:
     given = {name: value for name, value in flags.items() if value is not None}
     if any(given.get(name) is not None for name in ("features", "text", "image")):
         file = {name: value for name, value in file.items() if name not in ("features", "text", "image")}
-    parameters = {**file.get("parameters", {}), **given.get("parameters", {})}
-    return RunSettings(**{**file, **given, "parameters": parameters})
+    base = RunSettings(**file)
+    return replace(base, **{**given, "parameters": {**base.parameters, **given.get("parameters", {})}})
 
 
 def parse_assignments(assignments: Sequence[str]) -> dict[str, Any]:

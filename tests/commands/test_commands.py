@@ -14,10 +14,10 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from product_files import frame
 from typer.testing import CliRunner
 
 from openset.cli import app
+from product_files import frame
 
 COMMAND = [sys.executable, "-m", "openset.cli"]
 QUICK = ("--method", "mahalanobis", "--set", "validation_fraction=0.4")
@@ -59,11 +59,14 @@ def test_fit_score_inspect_compare_and_evaluate(problem_files, tmp_path):
 
 
 def test_the_run_repeats_from_its_settings(problem_files, tmp_path):
-    again = call("fit", "--settings", problem_files / "run" / "settings.toml", "--out", tmp_path / "again", "--json")
+    again = call(
+        "fit", "--settings", problem_files / "run" / "settings.toml", "--out", tmp_path / "again", "--json"
+    )
     assert again.exit_code == 0, again.output
     first = json.loads((problem_files / "run" / "result.json").read_text())
     second = json.loads(again.stdout)
     assert second == json.loads((tmp_path / "again" / "result.json").read_text())
+    assert first["data"].pop("left_out") == ["town"] and second["data"].pop("left_out") == []
     same = set(first) - {"created", "timings"}
     assert {name: first[name] for name in same} == {name: second[name] for name in same}
     one, two = (folder / "scored_target.parquet" for folder in (problem_files / "run", tmp_path / "again"))
@@ -71,14 +74,14 @@ def test_the_run_repeats_from_its_settings(problem_files, tmp_path):
 
 
 def test_flags_win_over_the_settings_file(problem_files, tmp_path):
-    (tmp_path / "s.toml").write_text('method = "knn"\nlabel = "kind"\nfpr = 0.05\n[parameters]\nk = 3\n')
-    done = call(
-        "fit", problem_files / "source.parquet", problem_files / "target.parquet", "--settings", tmp_path / "s.toml",
-        "--fpr", "0.1", "--features", "width", "--features", "height", "--out", tmp_path / "run", "-q",
-    )  # fmt: skip
+    settings = tmp_path / "s.toml"
+    settings.write_text('method = "knn"\nlabel = "kind"\nfpr = 0.05\n[parameters]\nn_neighbors = 3\n')
+    files = (problem_files / "source.parquet", problem_files / "target.parquet", "--settings", settings)
+    features = ("--features", "width", "--features", "height")
+    done = call("fit", *files, "--fpr", "0.1", *features, "--out", tmp_path / "run", "-q")
     assert done.exit_code == 0 and done.output == ""
     kept = json.loads((tmp_path / "run" / "result.json").read_text())
-    assert (kept["method"], kept["fpr"], kept["parameters"]["k"]) == ("knn", 0.1, 3)
+    assert (kept["method"], kept["fpr"], kept["parameters"]["n_neighbors"]) == ("knn", 0.1, 3)
     assert kept["data"]["features"] == ["width", "height"]
 
 
@@ -92,6 +95,9 @@ def test_a_run_is_replaced_only_when_told_to(problem_files, tmp_path):
     refused = fit(problem_files, tmp_path / "mine", "--overwrite")
     assert refused.exit_code == 2 and "no run" in refused.output
     assert sorted(p.name for p in tmp_path.iterdir()) == ["mine", "run"]
+
+
+GIVEN = ("source.parquet", "target.parquet", "--label", "kind")
 
 
 def three_rows(folder):
@@ -120,7 +126,9 @@ def mixed_widths(folder):
 
 
 def narrower_target(folder):
-    pq.write_table(pa.table({"e": [[1.0, 2.0, i] for i in range(40)], "kind": ["a", "b"] * 20}), folder / "source.parquet")
+    pq.write_table(
+        pa.table({"e": [[1.0, 2.0, i] for i in range(40)], "kind": ["a", "b"] * 20}), folder / "source.parquet"
+    )
     pq.write_table(pa.table({"e": [[1.0, float(i)] for i in range(40)]}), folder / "target.parquet")
 
 
@@ -132,24 +140,26 @@ def narrower_target(folder):
         (None, ["source.parquet", "target.parquet"], "--label COL"),
         (None, ["source.parquet"], "two files are needed"),
         (three_rows, ["source.csv", "target.parquet", "--label", "kind"], "has 3 rows to use, too few"),
-        (missing_value, ["source.parquet", "target.parquet", "--label", "kind"], "row 7: column 'width' is missing"),
-        (missing_value, ["source.parquet", "target.parquet", "--label", "kind"], "--skip-bad"),
-        (labelled_target, ["source.parquet", "target.parquet", "--label", "kind"], "--ignore-target-labels"),
-        (null_text, ["source.parquet", "target.parquet", "--label", "kind", "--text", "review"], "'review' is missing"),
-        (mixed_widths, ["source.parquet", "target.parquet", "--label", "kind"], "holds 1 numbers where"),
-        (narrower_target, ["source.parquet", "target.parquet", "--label", "kind"], "X has 3 features but X_target has 2"),
-        (None, ["source.parquet", "target.parquet", "--label", "kind", "--features", "town"], "holds no numbers"),
-        (None, ["source.parquet", "target.parquet", "--label", "kind", "--method", "colour"], "'colour' is not valid"),
-        (None, ["source.parquet", "target.parquet", "--label", "kind", "--method", "zoc"], "openset.ZOC in Python"),
-        (None, ["source.parquet", "target.parquet", "--label", "kind", "--set", "hiden=3"], "Did you mean 'hidden'?"),
-        (None, ["source.parquet", "target.parquet", "--label", "kind", "--fpr", "2"], "fpr=2.0 is not valid"),
-        (None, ["source.parquet", "target.parquet", "--label", "kind", "--set", "steps"], "write NAME=VALUE"),
-        (None, ["source.parquet", "target.parquet", "--label", "kind", "--settings", "no.toml"], "no.toml does not exist"),
-        (None, ["source.parquet", "target.parquet", "--label", "kind", "--text", "town", "--features", "width"],
+        (missing_value, [*GIVEN], "row 7: column 'width' is missing"),
+        (missing_value, [*GIVEN], "--skip-bad"),
+        (labelled_target, [*GIVEN], "--ignore-target-labels"),
+        (null_text, [*GIVEN, "--text", "review"], "'review' is missing"),
+        (mixed_widths, [*GIVEN], "holds 1 numbers where"),
+        (narrower_target, [*GIVEN], "X has 3 features but X_target has 2"),
+        (None, [*GIVEN, "--features", "town"], "holds no numbers"),
+        (None, [*GIVEN, "--method", "colour"], "'colour' is not valid"),
+        (None, [*GIVEN, "--method", "zoc"], "openset.ZOC in Python"),
+        (None, [*GIVEN, "--set", "hiden=3"], "Did you mean 'hidden'?"),
+        (None, [*GIVEN, "--fpr", "2"], "fpr=2.0 is not valid"),
+        (None, [*GIVEN, "--set", "steps"], "write NAME=VALUE"),
+        (None, [*GIVEN, "--settings", "no.toml"], "no.toml does not exist"),
+        (None, [*GIVEN, "--text", "town", "--features", "width"],
          "features and text are given together"),
     ],
 )  # fmt: skip
-def test_wrong_input_gives_one_message_and_exit_code_2(problem_files, tmp_path, monkeypatch, spoil, arguments, words):
+def test_wrong_input_gives_one_message_and_exit_code_2(
+    problem_files, tmp_path, monkeypatch, spoil, arguments, words
+):
     for name in ("source.parquet", "target.parquet"):
         (tmp_path / name).write_bytes((problem_files / name).read_bytes())
     if spoil is not None:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("MKL_NUM_THREADS", "1")
+
+sys.path.insert(0, str(Path(__file__).parent))  # the helpers beside the tests are importable
 
 import pytest
 from hypothesis import settings
@@ -35,4 +38,24 @@ def shared_data() -> Path:
     folder = Path(__file__).parents[2] / "shared" / "data"
     if not folder.is_dir():
         pytest.skip("needs ../shared/data, which is not here")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def problem_files(tmp_path_factory) -> Path:
+    """Files of a small problem with a new class, and a run fitted on them in ``run``."""
+    import openset
+    from product_files import write_problem
+
+    folder = tmp_path_factory.mktemp("problem")
+    write_problem(folder)
+    result = openset.run(
+        folder / "source.parquet",
+        folder / "target.parquet",
+        label="kind",
+        id="rid",
+        method="mahalanobis",
+        parameters={"validation_fraction": 0.4},
+    )
+    result.save(folder / "run")
     return folder

@@ -35,8 +35,11 @@ if TYPE_CHECKING:
     from openset.methods.softmax_scores import MLS, MSP, Energy, Entropy
     from openset.methods.source_only import SourceOnly
     from openset.persistence import load
+    from openset.result import Result
+    from openset.running import load_run, run
     from openset.shift.synthetic import make_background_shift
     from openset.stats.metrics import evaluate
+    from openset.streaming import score
 
 _HOME = {
     "ANNA": "openset.methods.anna",
@@ -61,10 +64,14 @@ _HOME = {
     "Mahalanobis": "openset.methods.mahalanobis",
     "ModelFormatError": "openset.errors",
     "OpenSetClassifier": "openset.base",
+    "Result": "openset.result",
     "SourceOnly": "openset.methods.source_only",
     "evaluate": "openset.stats.metrics",
     "load": "openset.persistence",
+    "load_run": "openset.running",
     "make_background_shift": "openset.shift.synthetic",
+    "run": "openset.running",
+    "score": "openset.streaming",
 }
 
 __all__ = [
@@ -90,11 +97,15 @@ __all__ = [
     "Mahalanobis",
     "ModelFormatError",
     "OpenSetClassifier",
+    "Result",
     "SourceOnly",
     "__version__",
     "evaluate",
     "load",
+    "load_run",
     "make_background_shift",
+    "run",
+    "score",
 ]
 
 

@@ -51,6 +51,16 @@ class Problem:
     target_moments: Moments | None
 
 
+@dataclass(frozen=True, eq=False)
+class Assessment:
+    """What a fitted model says of some rows; the fields are what its methods of like names return."""
+
+    predicted: NDArray[Any]
+    known: NDArray[Any]
+    novelty_score: NDArray[np.float64]
+    probabilities: NDArray[np.float64]
+
+
 class OpenSetClassifier(ClassifierMixin, BaseEstimator):
     """Base of all methods: known labels or "novel" for every row, with one meaning of every attribute.
 
@@ -71,12 +81,15 @@ class OpenSetClassifier(ClassifierMixin, BaseEstimator):
     threshold_ : a row is called novel exactly where its score is above this
     novel_fraction_ : a :class:`~openset.stats.proportions.ProportionEstimate`, None without a target
     target_novelty_score_ : scores of the target rows by members that did not train on them, NaN elsewhere
+    calibration_scores_ : sorted scores of source rows held out, which p-values are ranks among; empty without a
+        target
     n_source_, n_target_ : numbers of rows fitted on
     """
 
     threshold_: float
     novel_fraction_: ProportionEstimate | None
     target_novelty_score_: NDArray[np.float64]
+    calibration_scores_: NDArray[np.float64]
 
     _chooses_on_held_out: ClassVar[bool] = False
     """Whether fitting chooses a head or a checkpoint on held-out source rows."""
@@ -136,6 +149,7 @@ class OpenSetClassifier(ClassifierMixin, BaseEstimator):
     def _decide(self, problem: Problem) -> None:
         """Set ``threshold_`` and ``novel_fraction_`` from rows that chose nothing."""
         source = self._outputs(problem.X[problem.calibration])[1]
+        self.calibration_scores_ = np.sort(source)
         threshold = conformal_threshold(source, self.fpr)
         if not threshold.is_met:
             warnings.warn(
@@ -167,7 +181,7 @@ class OpenSetClassifier(ClassifierMixin, BaseEstimator):
         problem = self._validate(X, y, X_target)
         self._fit(problem)
         self.threshold_, self.novel_fraction_ = np.inf, None
-        self.target_novelty_score_ = np.empty(0)
+        self.target_novelty_score_ = self.calibration_scores_ = np.empty(0)
         if problem.X_target is not None:
             self.target_novelty_score_ = self._held_out_target_scores(problem)
             self._decide(problem)
@@ -301,12 +315,7 @@ class OpenSetClassifier(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The known class of every row, or ``novel_label_`` where its score is above ``threshold_``."""
-        logits, score = self._outputs(self._scoring_rows(X))
-        best = logits.argmax(axis=1)
-        if not self.n_target_:
-            return self.classes_[best]
-        best[score > self.threshold_] = len(self.classes_)
-        return with_novel(self.classes_, self.novel_label_)[best]
+        return self._labels(*self._outputs(self._scoring_rows(X)))
 
     def predict_known(self, X: Any) -> NDArray[Any]:
         """The most likely known class of every row, novel or not."""
@@ -319,7 +328,22 @@ class OpenSetClassifier(ClassifierMixin, BaseEstimator):
         The novel column is σ(score − threshold_), so it is above one half exactly where a row is called novel;
         the rest is shared among the known classes by the softmax of their logits.
         """
+        return self._probabilities(*self._outputs(self._scoring_rows(X)))
+
+    def assess(self, X: Any) -> Assessment:
+        """All that the other methods say of every row, from one pass over the rows."""
         logits, score = self._outputs(self._scoring_rows(X))
+        known = self.classes_[logits.argmax(axis=1)]
+        return Assessment(self._labels(logits, score), known, score, self._probabilities(logits, score))
+
+    def _labels(self, logits: NDArray[np.float64], score: NDArray[np.float64]) -> NDArray[Any]:
+        best = logits.argmax(axis=1)
+        if not self.n_target_:
+            return self.classes_[best]
+        best[score > self.threshold_] = len(self.classes_)
+        return with_novel(self.classes_, self.novel_label_)[best]
+
+    def _probabilities(self, logits: NDArray[np.float64], score: NDArray[np.float64]) -> NDArray[np.float64]:
         known = softmax(logits, axis=1)
         if not self.n_target_:
             return known

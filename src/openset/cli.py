@@ -9,6 +9,7 @@ import typer
 
 from openset._version import __version__
 from openset.bench.commands import app as bench
+from openset.commands import add_commands
 from openset.theory.commands import app as theory
 
 app = typer.Typer(
@@ -20,7 +21,7 @@ app = typer.Typer(
     "Is there a new class in the target batch, how large is it, which rows are of it, and what are the others?",
 )
 
-
+add_commands(app)
 app.add_typer(bench, name="bench")
 app.add_typer(theory, name="theory")
 

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def progress_bar(title: str, *, enabled: bool = True) -> Iterator[Callable[[int, int, str], None]]:
-    """Yield ``update(done, total, note)``; it does nothing when disabled."""
+def progress_bar(title: str, *, enabled: bool = True) -> Iterator[Callable[[int, int | None, str], None]]:
+    """Yield ``update(done, total, note)``, the total None where unknown; it does nothing when disabled."""
     if not enabled:
         yield lambda done, total, note: None
         return

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -16,8 +15,8 @@ from openset.encoders.images import EMBEDDED, ImageEncoder
 from openset.encoders.sources import model_directory
 from openset.encoders.text import TextEncoder
 from openset.progress import progress_bar
+from openset.threads import one_ahead
 
-T = TypeVar("T")
 Cache = bool | str | Path | FeatureCache
 
 
@@ -92,7 +91,7 @@ def encode(items: Sequence[Any], encoder: Encoder, *, batch_size: int, cache: Ca
         features = store.get(first_row.keys())
         missing = sorted(row for key, row in first_row.items() if key not in features)
         with progress_bar("encoding", enabled=progress and bool(missing)) as update:
-            for batch in _one_ahead(encoder.batches(items, missing, batch_size)):
+            for batch in one_ahead(encoder.batches(items, missing, batch_size)):
                 batch_keys = [keys[row] for row in batch.rows]
                 elsewhere = store.get(batch_keys)  # another process may have come here first
                 if len(elsewhere) < len(batch_keys):
@@ -121,13 +120,3 @@ def _finite(features: Features, rows: Sequence[int]) -> Features:
     if bad.any():
         raise ValueError(f"row {rows[int(bad.argmax())]}: the encoder gave features that are not finite numbers")
     return features
-
-
-def _one_ahead(items: Iterator[T]) -> Iterator[T]:
-    """The same items, each made in a thread while the caller works on the one before."""
-    end = object()
-    with ThreadPoolExecutor(1) as thread:
-        upcoming = thread.submit(next, items, end)
-        while (item := upcoming.result()) is not end:
-            upcoming = thread.submit(next, items, end)
-            yield item  # type: ignore[misc]

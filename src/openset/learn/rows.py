@@ -56,6 +56,9 @@ class ScaledRows:
             taken = self.array[rows]
             out[...] = np.moveaxis(taken, -1, 1) if self._channels_last else taken
             self.scaling.apply_in_place(out)
+        elif self.array.dtype == np.float16:  # torch converts more than ten times as fast as numpy
+            torch.from_numpy(out).copy_(torch.from_numpy(np.take(self.array, rows, axis=0)))
+            self.scaling.apply_in_place(out)
         else:  # scale in the data's own precision, so that huge values survive
             with np.errstate(over="ignore"):  # such rows score as infinite, which the estimator reports
                 out[...] = self.scaling.apply(self.array[rows])

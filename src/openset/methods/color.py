@@ -151,6 +151,13 @@ class CoLOR(NetworkClassifier):
 
     def _decide(self, problem: Problem) -> None:
         chosen = np.atleast_1d(self.selected_)
+        held_source = np.concatenate(
+            [
+                self._on_common_scale(member, self._selected_scores(problem.X[fold.held])[member])
+                for member, fold in enumerate(problem.folds)
+            ]
+        )
+        self.calibration_scores_ = np.sort(held_source)
         if not chosen["feasible"].any():
             self.threshold_, self.novel_fraction_ = np.inf, NOT_IDENTIFIED
             warnings.warn(
@@ -162,12 +169,6 @@ class CoLOR(NetworkClassifier):
             )
             return
         self.threshold_ = 0.0
-        held_source = np.concatenate(
-            [
-                self._on_common_scale(member, self._selected_scores(problem.X[fold.held])[member])
-                for member, fold in enumerate(problem.folds)
-            ]
-        )
         held_target = self.target_novelty_score_[~np.isnan(self.target_novelty_score_)]
         self.novel_fraction_ = anchored_fraction(held_source, held_target, self.threshold_)
 

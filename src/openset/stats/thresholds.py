@@ -46,6 +46,19 @@ def conformal_threshold(source_scores: ArrayLike, fpr: float) -> SourceThreshold
     return SourceThreshold(float(scores[k - 1]), fpr, float(round(kept, 12)), n)
 
 
+def conformal_p_values(source_scores: ArrayLike, scores: ArrayLike) -> NDArray[np.float64]:
+    """For each score the probability that a fresh source row scores as high: (1 + #{source ≥ s}) / (n + 1).
+
+    Valid, that is at most u with probability at most u, for rows drawn like the n exchangeable *source* rows.
+
+    >>> conformal_p_values([1.0, 2.0, 3.0], [0.0, 2.0, 9.0]).tolist()
+    [1.0, 0.75, 0.25]
+    """
+    ordered = np.sort(np.asarray(source_scores, dtype=np.float64))
+    below = np.searchsorted(ordered, np.asarray(scores, dtype=np.float64), side="left")
+    return (1 + len(ordered) - below) / (len(ordered) + 1)
+
+
 def share_above(scores: ArrayLike, threshold: float) -> float:
     """Share of rows scoring strictly above a threshold."""
     values = np.asarray(scores, dtype=np.float64)

@@ -1,0 +1,15 @@
+"""The product's commands. Modules here import what they need when a command runs, so that help is instant."""
+
+from __future__ import annotations
+
+import typer
+
+from openset.commands.fit import fit
+from openset.commands.look import compare, evaluate, inspect
+from openset.commands.score import score
+
+
+def add_commands(app: typer.Typer) -> None:
+    """Mount the commands on ``openset``."""
+    for command in (fit, score, inspect, compare, evaluate):
+        app.command()(command)

@@ -1,0 +1,134 @@
+"""``openset fit``: two files to an answer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from openset.commands.console import AsJson, Quiet, Verbose, helpful_errors, show_json, show_text
+
+_FLAGS = {
+    "skip_bad=True": "--skip-bad",
+    "ignore_target_labels=True": "--ignore-target-labels",
+    "or overwrite it": "or pass --overwrite",
+    "evaluate it on this file": "use 'openset evaluate'",
+    "no label column is named: say": "no label column is named (--label COL): say",
+    "or pass it as text": "or pass it as --text",
+}
+
+
+def fit(
+    source: Annotated[Path | None, typer.Argument(help="Labelled rows.", show_default=False)] = None,
+    target: Annotated[Path | None, typer.Argument(help="Unlabelled rows.", show_default=False)] = None,
+    out: Annotated[Path | None, typer.Option(metavar="RUN", help="Folder to write the run to.")] = None,
+    label: Annotated[str | None, typer.Option(metavar="COL", help="Column of known classes in SOURCE.")] = None,
+    features: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COL", help="Column of numbers, or of vectors; repeatable.", show_default="all numbers"
+        ),
+    ] = None,
+    text: Annotated[str | None, typer.Option(metavar="COL", help="Column of text, to be encoded.")] = None,
+    image: Annotated[
+        str | None, typer.Option(metavar="COL", help="Column of image paths, to be encoded.")
+    ] = None,
+    id: Annotated[str | None, typer.Option(metavar="COL", help="Column that tells rows apart.")] = None,
+    encoder: Annotated[str | None, typer.Option(help="Encoder of text or images: a name or folder.")] = None,
+    method: Annotated[
+        str | None, typer.Option(help="A method of 'openset methods'.", show_default="color")
+    ] = None,
+    fpr: Annotated[
+        float | None, typer.Option(help="Share of source that may be called novel.", show_default="0.01")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="Equal seeds give equal results.", show_default="0")] = None,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="A parameter of the method; repeatable."),
+    ] = None,
+    settings: Annotated[
+        Path | None, typer.Option(metavar="TOML", help="Settings from a file; flags win over it.")
+    ] = None,
+    skip_bad: Annotated[
+        bool | None, typer.Option("--skip-bad", help="Leave out rows with missing or unusable values.")
+    ] = None,
+    ignore_target_labels: Annotated[
+        bool | None, typer.Option("--ignore-target-labels", help="Go on though TARGET has the label column.")
+    ] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a run that is in RUN.")] = False,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
+    as_json: AsJson = False,
+) -> None:
+    """Find a new class in TARGET: fit, score and tell.
+
+    SOURCE and TARGET: Parquet, CSV, JSON lines, Arrow, .npy, .npz or folders of
+    images. Without --features, --text or --image all columns of numbers but label
+    and id are features. Columns that are no numbers are left out and named; a
+    missing value is an error that names its row.
+
+    RUN gets the model, scored_target.parquet, result.json and settings.toml, which
+    repeats the run: openset fit --settings RUN/settings.toml --out AGAIN
+
+    Exit codes: 0 done, 2 wrong input or usage, 1 anything else, 130 interrupted.
+
+    Example: openset fit known.parquet new.parquet --label kind --out run
+    """
+    with helpful_errors(verbose, _FLAGS):
+        from openset.result import check_free
+        from openset.settings import merged, parse_assignments, read_settings
+
+        flags = {
+            "source": None if source is None else str(source),
+            "target": None if target is None else str(target),
+            "label": label,
+            "features": tuple(features) if features else None,
+            "text": text,
+            "image": image,
+            "id": id,
+            "encoder": encoder,
+            "method": method,
+            "fpr": fpr,
+            "seed": seed,
+            "skip_bad": skip_bad,
+            "ignore_target_labels": ignore_target_labels,
+            "parameters": parse_assignments(set_ or []) or None,
+        }
+        asked = merged({} if settings is None else read_settings(settings), flags)
+        if asked.source is None or asked.target is None:
+            raise ValueError("two files are needed: openset fit SOURCE TARGET --label COL --out RUN.")
+        if out is None:
+            raise ValueError("no folder to write to is named: pass --out RUN.")
+        check_free(out, overwrite=overwrite)
+        given = {name: value for name, value in vars(asked).items() if name not in ("source", "target")}
+
+        from openset.running import run
+
+        result = run(asked.source, asked.target, **given, progress=not quiet)
+        result.save(out, overwrite=overwrite)
+        if as_json:
+            show_json(result.summary.to_dict())
+        elif not quiet:
+            show_text(result.summary())
+            show_text(_closing(result.summary, out, verbose))
+
+
+def _closing(summary: object, out: Path, verbose: bool) -> str:
+    """What was left out, where things are, and with -v how long they took."""
+    from openset.result import ResultSummary
+
+    assert isinstance(summary, ResultSummary)
+    lines = [""]
+    unused = summary.data["left_out"]
+    if unused:
+        lines.append(f"Left out, as no numbers: {', '.join(unused)}. Take one as --text, or write it as numbers.")
+    for role in ("source", "target"):
+        skipped = summary.data[role]["skipped"]
+        if skipped:
+            lines.append(f"Skipped {skipped} {role} rows that could not be used.")
+    if verbose:
+        lines.append("Seconds: " + ", ".join(f"{name} {seconds:g}" for name, seconds in summary.timings.items()))
+        lines += [entry["sentence"] for entry in summary.diagnostics if entry["ok"]]
+    lines.append(f"Written to {out}. Score more rows: openset score {out} DATA --out scored.parquet")
+    return "\n".join(lines)

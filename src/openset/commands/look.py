@@ -1,0 +1,126 @@
+"""``openset inspect``, ``compare`` and ``evaluate``: what runs found, beside each other and beside labels."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from openset.commands.console import (
+    AsJson,
+    Quiet,
+    Verbose,
+    helpful_errors,
+    show_json,
+    show_table,
+    show_text,
+)
+
+Run = Annotated[Path, typer.Argument(help="Folder that 'openset fit' wrote.")]
+
+
+def inspect(run: Run, verbose: Verbose = False, as_json: AsJson = False) -> None:
+    """Show what a run found, on which data, with which settings.
+
+    Example: openset inspect run
+    """
+    with helpful_errors(verbose):
+        from openset.result import read_summary
+
+        summary = read_summary(run)
+        if as_json:
+            show_json(summary.to_dict())
+            return
+        show_text(summary())
+        rows = [(role, str(summary.data[role]["path"] or "a data frame")) for role in ("source", "target")]
+        rows += [("created", f"{summary.created}, openset {summary.openset_version}")]
+        rows += [
+            (name, str(value)) for name, value in summary.settings.items() if name not in ("source", "target")
+        ]
+        if verbose:
+            rows += [(name, str(value)) for name, value in summary.parameters.items()]
+            rows += [(name, str(value)) for name, value in summary.environment.items()]
+        show_table((), rows)
+
+
+def compare(
+    runs: Annotated[list[Path], typer.Argument(help="Folders that 'openset fit' wrote.", metavar="RUN...")],
+    verbose: Verbose = False,
+    as_json: AsJson = False,
+) -> None:
+    """Put runs beside each other.
+
+    For runs on one target also: the overlap of the rows they call novel with those
+    of the first run (rows of both by rows of either), and the rank correlation of
+    their scores.
+
+    Example: openset compare run-color run-dd
+    """
+    with helpful_errors(verbose):
+        from openset.comparison import compare_runs
+
+        found = compare_runs(runs)
+        if as_json:
+            show_json(found)
+            return
+        columns = [
+            (
+                entry["run"],
+                entry["method"],
+                entry["verdict"],
+                f"{entry['novel_fraction']:.3f} [{entry['low']:.3f}, {entry['high']:.3f}]",
+                f"{entry['called_novel']} of {entry['rows']}",
+                _number(entry["overlap"]),
+                _number(entry["rank_correlation"]),
+            )
+            for entry in found
+        ]
+        names = ("run", "method", "verdict", "novel fraction", "called novel", "overlap", "rank correlation")
+        rows = list(zip(names, *columns, strict=True))
+        show_table(rows[0], rows[1:], "Overlap and rank correlation: with the first run.")
+
+
+def evaluate(
+    run: Run,
+    labelled: Annotated[Path, typer.Argument(help="Rows with their true labels.")],
+    label: Annotated[str | None, typer.Option(metavar="COL", help="Label column. Default: the run's.")] = None,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
+    as_json: AsJson = False,
+) -> None:
+    """Measure a run against labels that arrived later.
+
+    Every label that the run does not know counts as novel.
+
+    Example: openset evaluate run reviewed.csv --label kind
+    """
+    with helpful_errors(verbose):
+        from openset.comparison import evaluate_run
+
+        metrics = evaluate_run(run, labelled, label=label, progress=not quiet)
+        if as_json:
+            show_json(metrics)
+        elif not quiet:
+            show_table(
+                ("metric", "value", "is"), [(name, _number(v), _MEANING[name]) for name, v in metrics.items()]
+            )
+
+
+def _number(value: Any) -> str:
+    return "" if value is None else str(value) if isinstance(value, int) else f"{value:.4f}"
+
+
+_MEANING = {
+    "auroc": "chance that a novel row scores above a known one",
+    "auprc": "mean precision over recalls of novel rows",
+    "oscr": "as AUROC, a known row counting only if its class is right",
+    "top1": "accuracy on known rows, novelty aside",
+    "fpr_at_95_tpr": "known rows above the score that 95 % of novel rows pass",
+    "os": "accuracy averaged over known classes and novel",
+    "os_star": "accuracy averaged over known classes",
+    "unk": "novel rows called novel",
+    "hos": "harmonic mean of os_star and unk",
+    "n_known": "known rows",
+    "n_novel": "novel rows",
+}

@@ -1,0 +1,41 @@
+"""``openset score``: further rows through a fitted run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from openset.commands.console import AsJson, Quiet, Verbose, helpful_errors, show_json
+
+_FLAGS = {
+    "Mend them, or leave them out with skip_bad=True.": "Every row must be scored: mend them first.",
+}
+
+
+def score(
+    run: Annotated[Path, typer.Argument(help="Folder that 'openset fit' wrote.")],
+    data: Annotated[Path, typer.Argument(help="Rows to score, with the run's columns.")],
+    out: Annotated[Path, typer.Option(help="File to write; its extension says the format.")],
+    id: Annotated[str | None, typer.Option(metavar="COL", help="Another id column than the run's.")] = None,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
+    as_json: AsJson = False,
+) -> None:
+    """Score every row of DATA, of any length, in constant memory.
+
+    Each row gives one row, in order, with its id: predicted label, novelty score,
+    p-value (the rank among held-out source scores), p_<class> and p_novel. The
+    file appears when all is written; until then an old one stays.
+
+    Example: openset score run march.parquet --out march_scored.parquet
+    """
+    with helpful_errors(verbose, _FLAGS):
+        from openset.streaming import score as score_data
+
+        rows = score_data(run, data, out, id=id, progress=not quiet)
+        if as_json:
+            show_json({"rows": rows, "out": str(out)})
+        elif not quiet:
+            typer.echo(f"{rows} rows written to {out}.")

@@ -1,0 +1,225 @@
+"""What a run found: kept in memory, told in words, written to a folder and read again."""
+
+from __future__ import annotations
+
+import html
+import json
+import textwrap
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from importlib import import_module
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from openset.files import replacing_folder
+from openset.settings import RunSettings, known_settings, to_toml
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from openset.data.records import Records
+    from openset.scoring import ScoredTable
+
+MODEL, SCORED, RESULT, SETTINGS = "model", "scored_target.parquet", "result.json", "settings.toml"
+_WIDTH = 78
+_MOST_CLASSES, _MOST_ROWS = 12, 10
+
+
+@dataclass(frozen=True)
+class ResultSummary:
+    """All of a run that is not a large array: the content of ``result.json``, as plain values.
+
+    ``class_mix`` has for each known class its share of the source's labels and, among the target rows that are
+    not called novel, of the predictions. ``threshold`` is None where no score is high enough to be called novel.
+    """
+
+    openset_version: str
+    created: str
+    method: str
+    parameters: dict[str, Any]
+    seed: int
+    data: dict[str, Any]
+    classes: list[Any]
+    novel_label: Any
+    verdict: dict[str, str]
+    novel_fraction: dict[str, Any]
+    threshold: float | None
+    fpr: float
+    called_novel: int
+    class_mix: dict[str, dict[str, float]]
+    heads: list[dict[str, Any]] | None
+    history: list[dict[str, Any]]
+    diagnostics: list[dict[str, Any]]
+    top_rows: list[Any]
+    settings: dict[str, Any]
+    timings: dict[str, float]
+    environment: dict[str, Any]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as a dictionary."""
+        return asdict(self)
+
+    def __call__(self) -> str:
+        """The result in words, at most 80 columns wide."""
+        share, target, source = self.novel_fraction, self.data["target"], self.data["source"]
+        interval = f"{share['value']:.3f} [{share['low']:.3f}, {share['high']:.3f}]"
+        lines = [
+            f"Verdict: {self.verdict['word']}",
+            *textwrap.wrap(self.verdict["sentence"], _WIDTH, initial_indent="  ", subsequent_indent="  "),
+            *textwrap.wrap(self.verdict["caveat"], _WIDTH, initial_indent="  ", subsequent_indent="  "),
+            "",
+            f"Novel fraction  {interval}, {100 * share['confidence']:.0f} % interval, {share['method']}",
+            f"Called novel    {self.called_novel} of {target['rows']} target rows, budget {self.fpr:g} of source",
+            f"Fitted          {self.method}, seed {self.seed}, on {source['rows']} source rows",
+            *_wrapped("Features        ", _features_text(self.data["features"])),
+            "",
+            f"{'Known classes':<32}{'source':>8}    {'target':>6}",
+            *(
+                f"  {_short(name, 28):<30}{mix['source']:>8.1%} -> {mix['target']:>6.1%}"
+                for name, mix in list(self.class_mix.items())[:_MOST_CLASSES]
+            ),
+        ]
+        if len(self.class_mix) > _MOST_CLASSES:
+            lines.append(f"  and {len(self.class_mix) - _MOST_CLASSES} more")
+        lines += [
+            "",
+            *_wrapped("Top novel rows  ", ", ".join(_short(row, 30) for row in self.top_rows[:_MOST_ROWS])),
+        ]
+        doubts = [entry["sentence"] for entry in self.diagnostics if not entry["ok"]]
+        if doubts:
+            lines += ["", "To check", *(line for doubt in doubts for line in _wrapped("  - ", doubt))]
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """A fitted model, the scored target and what they say.
+
+    ``result.summary`` has the numbers and ``result.summary()`` says them in words. ``source`` and ``target`` are
+    the records as read, ``features_source`` and ``features_target`` what the model was fitted on.
+    """
+
+    model: Any
+    summary: ResultSummary
+    scored: ScoredTable
+    source: Records
+    target: Records
+    features_source: NDArray[np.floating]
+    features_target: NDArray[np.floating]
+
+    @property
+    def source_scores(self) -> NDArray[np.float64]:
+        """Novelty scores of source rows that were held out, which p-values are ranks among."""
+        scores: NDArray[np.float64] = self.model.calibration_scores_
+        return scores
+
+    def summary_text(self) -> str:
+        """The result in words; the same as ``result.summary()``."""
+        return self.summary()
+
+    def to_frame(self, backend: str = "pandas") -> Any:
+        """The scored target rows as a data frame of pandas, polars or pyarrow."""
+        return self.scored.to_frame(backend)
+
+    def save(self, folder: str | PathLike[str], *, overwrite: bool = False) -> None:
+        """Write model, scored target, ``result.json`` and ``settings.toml`` to a folder, all or nothing."""
+        from openset.data.writing import writing_table
+
+        path = Path(folder)
+        check_free(path, overwrite=overwrite)
+        with replacing_folder(path) as temporary:
+            self.model.save(temporary / MODEL)
+            with writing_table(temporary / SCORED) as write:
+                write(self.scored.columns())
+            content = json.dumps(self.summary.to_dict(), indent=1, ensure_ascii=False, allow_nan=False)
+            (temporary / RESULT).write_text(content, encoding="utf-8")
+            settings = RunSettings(**known_settings(self.summary.settings, RESULT))
+            (temporary / SETTINGS).write_text(to_toml(settings), encoding="utf-8")
+
+    def report(self, path: str | PathLike[str], *, examples: bool = True) -> None:
+        """Write one self-contained HTML page; ``examples=False`` leaves the rows' content out."""
+        report = import_module("openset.report")
+        report.write_report(report.build(self), Path(path), examples=examples)
+
+    def _repr_html_(self) -> str:
+        summary = self.summary
+        mix = "".join(
+            f"<tr><td>{_escaped(name)}</td><td>{shares['source']:.1%}</td><td>{shares['target']:.1%}</td></tr>"
+            for name, shares in list(summary.class_mix.items())[:_MOST_CLASSES]
+        )
+        share = summary.novel_fraction
+        top = ", ".join(_escaped(row) for row in summary.top_rows[:_MOST_ROWS])
+        return (
+            f"<div><p><b>{_escaped(summary.verdict['word'])}</b>: {_escaped(summary.verdict['sentence'])}</p>"
+            f"<p>Novel fraction {share['value']:.3f} [{share['low']:.3f}, {share['high']:.3f}], "
+            f"{summary.called_novel} of {summary.data['target']['rows']} target rows called novel by "
+            f"{_escaped(summary.method)}.</p><table><thead><tr><th>known class</th><th>source</th><th>target</th>"
+            f"</tr></thead><tbody>{mix}</tbody></table><p>Top novel rows: {top}</p>"
+            f"<p><small>{_escaped(summary.verdict['caveat'])}</small></p></div>"
+        )
+
+
+def check_free(folder: Path, *, overwrite: bool) -> None:
+    """Raise a ValueError unless a run may be written there: nothing is there, or a run that may go."""
+    if not folder.exists():
+        return
+    if not folder.is_dir():
+        raise ValueError(f"{folder} is a file: a run is written to a folder.")
+    if not any(folder.iterdir()):
+        return
+    if not (folder / RESULT).is_file():
+        raise ValueError(f"{folder} holds other files and no run, so it is not replaced: choose another folder.")
+    if not overwrite:
+        raise ValueError(f"{folder} holds a run already: choose another folder, or overwrite it.")
+
+
+def read_summary(folder: str | PathLike[str]) -> ResultSummary:
+    """The summary of a run that was saved."""
+    path = Path(folder) / RESULT
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (FileNotFoundError, NotADirectoryError):
+        raise FileNotFoundError(
+            f"{folder} is no run: there is no {RESULT} in it. Runs are written by 'openset fit' or Result.save."
+        ) from None
+    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise ValueError(f"{path} is damaged: {error}") from None
+    names = {f.name for f in fields(ResultSummary)}
+    missing = names - content.keys() if isinstance(content, Mapping) else names
+    if missing:
+        raise ValueError(f"{path} was written by no or another openset: it lacks {sorted(missing)[0]!r}.")
+    return ResultSummary(**{name: content[name] for name in names})
+
+
+def read_run_settings(summary: ResultSummary) -> RunSettings:
+    """The settings of a run that was saved, with every column named."""
+    return RunSettings(**known_settings(summary.settings, RESULT))
+
+
+def load_model(folder: str | PathLike[str]) -> Any:
+    """The model of a run that was saved."""
+    from openset.persistence import load
+
+    return load(Path(folder) / MODEL)
+
+
+def _escaped(value: Any) -> str:
+    return html.escape(str(value))
+
+
+def _wrapped(head: str, text: str) -> list[str]:
+    return textwrap.wrap(text, _WIDTH, initial_indent=head, subsequent_indent=" " * len(head)) or [head.rstrip()]
+
+
+def _short(value: Any, most: int) -> str:
+    text = " ".join(str(value).split())
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def _features_text(features: Any) -> str:
+    if isinstance(features, Mapping):
+        return f"{features['kind']} column {features['column']!r} through {features['encoder']}"
+    shown = ", ".join(features[:8])
+    return f"{len(features)}: {shown}" + (f" and {len(features) - 8} more" if len(features) > 8 else "")

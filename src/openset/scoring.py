@@ -1,0 +1,95 @@
+"""Rows and a fitted model to a scored table: what is new, how surely, and what the others are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from openset.params import check_choice
+from openset.stats.thresholds import conformal_p_values
+
+_OWN = ("id", "predicted", "novelty_score", "p_value", "p_novel", "nearest_known")
+
+
+@dataclass(frozen=True, eq=False)
+class ScoredTable:
+    """One row for each row scored, in order.
+
+    ``p_value`` is the conformal rank of the score among held-out *source* rows: small where hardly any source
+    row scores as high. ``probabilities`` has a column for each known class and, last, for "novel".
+    """
+
+    id: NDArray[Any]
+    predicted: NDArray[Any]
+    novelty_score: NDArray[np.float64]
+    p_value: NDArray[np.float64]
+    probabilities: NDArray[np.float64]
+    nearest_known: NDArray[Any]
+    class_columns: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.id)
+
+    def columns(self) -> dict[str, NDArray[Any]]:
+        """The columns by the names that files have them under."""
+        return {
+            "id": self.id,
+            "predicted": self.predicted,
+            "novelty_score": self.novelty_score,
+            "p_value": self.p_value,
+            **dict(zip(self.class_columns, self.probabilities[:, :-1].T, strict=True)),
+            "p_novel": self.probabilities[:, -1],
+            "nearest_known": self.nearest_known,
+        }
+
+    def to_frame(self, backend: str = "pandas") -> Any:
+        """A data frame of pandas, polars or pyarrow."""
+        import narwhals as nw
+
+        check_choice("backend", backend, ("pandas", "polars", "pyarrow"))
+        contiguous = {name: np.ascontiguousarray(column) for name, column in self.columns().items()}
+        return nw.from_dict(contiguous, backend=cast("Any", backend)).to_native()
+
+
+def score_rows(model: Any, X: NDArray[np.floating], ids: NDArray[Any]) -> ScoredTable:
+    """Score finite rows (readers and encoders let no others through) with a model fitted with a target."""
+    from sklearn import config_context
+
+    if not model.n_target_:
+        raise ValueError("the model was fitted without a target, so it calls nothing novel: fit it with one.")
+    with config_context(assume_finite=True):
+        found = model.assess(X)
+    return ScoredTable(
+        id=ids,
+        predicted=_one_type(found.predicted),
+        novelty_score=found.novelty_score,
+        p_value=conformal_p_values(model.calibration_scores_, found.novelty_score),
+        probabilities=found.probabilities,
+        nearest_known=_one_type(found.known),
+        class_columns=class_columns(model.classes_.tolist()),
+    )
+
+
+def class_columns(classes: Sequence[Any]) -> tuple[str, ...]:
+    """``p_<class>`` for each class; a name that is taken gets underscores behind it.
+
+    >>> class_columns(["a", "value"])
+    ('p_a', 'p_value_')
+    """
+    taken, names = set(_OWN), []
+    for label in classes:
+        name = f"p_{label}"
+        while name in taken:
+            name += "_"
+        taken.add(name)
+        names.append(name)
+    return tuple(names)
+
+
+def _one_type(labels: NDArray[Any]) -> NDArray[Any]:
+    """Labels that files can hold in one column: mixed ones (booleans and "novel") as text."""
+    return labels.astype(str).astype(object) if labels.dtype == object else labels

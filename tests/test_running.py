@@ -1,0 +1,204 @@
+"""``openset.run`` from Python: what the result holds, says, saves and reads again."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow.parquet as pq
+import pytest
+
+import openset
+from openset.files import replacing_folder
+from openset.result import read_summary
+from openset.scoring import score_rows
+from openset.stats.proportions import NOT_IDENTIFIED, ProportionEstimate
+from openset.verdict import give_verdict
+from product_files import NAMES, frame, make_rows
+
+
+@pytest.fixture(scope="module")
+def result(problem_files):
+    return openset.run(
+        problem_files / "source.parquet",
+        problem_files / "target.parquet",
+        label="kind",
+        id="rid",
+        method="mahalanobis",
+        parameters={"validation_fraction": 0.4},
+    )
+
+
+def test_the_result_is_what_the_model_says(result):
+    model, scored = result.model, result.scored
+    X = pd.DataFrame(result.target.X, columns=NAMES).to_numpy()
+    assert scored.predicted.tolist() == model.predict(X).tolist()
+    assert scored.nearest_known.tolist() == model.predict_known(X).tolist()
+    np.testing.assert_array_equal(scored.probabilities, model.predict_proba(X))
+    np.testing.assert_array_equal(scored.novelty_score, model.novelty_score(X))
+    held = model.calibration_scores_
+    expected = [(1 + sum(held >= s)) / (len(held) + 1) for s in scored.novelty_score]
+    np.testing.assert_allclose(scored.p_value, expected, rtol=1e-12)
+    # a row is called novel where its p-value is small enough: the threshold is a rank among the same scores
+    assert (scored.p_value[scored.predicted == "novel"] <= result.summary.fpr).all()
+    assert result.to_frame().columns.tolist() == [
+        "id", "predicted", "novelty_score", "p_value", "p_cat", "p_dog", "p_novel", "nearest_known",
+    ]  # fmt: skip
+
+
+def test_the_summary_holds_the_answer(result):
+    summary = result.summary
+    assert summary.verdict["word"] == "clear" and 0.07 < summary.novel_fraction["value"] < 0.13
+    assert summary.called_novel == (result.scored.predicted == "novel").sum()
+    assert summary.class_mix["dog"]["source"] == 0.5
+    assert summary.class_mix["dog"]["target"] == pytest.approx(2 / 3, abs=0.02)
+    assert len(summary.top_rows) == 20 and all(row.startswith("t") for row in summary.top_rows)
+    assert summary.data["source"]["rows"] == 600 and len(summary.data["source"]["sha256"]) == 64
+    assert json.loads(json.dumps(summary.to_dict(), allow_nan=False)) == summary.to_dict()
+    text = result.summary()
+    assert text == result.summary_text() and max(map(len, text.splitlines())) <= 80
+    assert "Known classes" in text
+
+
+def test_color_brings_its_heads_and_history(problem_files):
+    result = openset.run(
+        problem_files / "source.parquet", problem_files / "target.parquet", label="kind", id="rid", fpr=0.3,
+        parameters={"max_steps": 60, "evaluate_every": 20, "grid": [0.05, 0.1]},
+    )  # fmt: skip
+    heads = result.summary.heads
+    assert len(heads) == 6 and sum(head["selected"] for head in heads) == 1
+    assert set(heads[0]) >= {"step", "head", "candidate_recall", "fpr", "recall", "multiplier", "feasible"}
+    assert [entry["step"] for entry in result.summary.history] == [20, 40, 60]
+    assert len(result.source_scores) and (np.diff(result.source_scores) >= 0).all()
+
+
+def test_saved_and_read_again(result, tmp_path):
+    result.save(tmp_path / "run")
+    assert read_summary(tmp_path / "run") == result.summary
+    again = openset.load_run(tmp_path / "run")
+    pd.testing.assert_frame_equal(again.to_frame(), result.to_frame())
+    pd.testing.assert_frame_equal(
+        pq.read_table(tmp_path / "run" / "scored_target.parquet").to_pandas(), again.to_frame()
+    )
+    np.testing.assert_array_equal(again.features_source, result.features_source)
+    with pytest.raises(ValueError, match="holds a run already"):
+        result.save(tmp_path / "run")
+
+
+def test_data_that_changed_is_told(problem_files, tmp_path):
+    data = pd.read_parquet(problem_files / "source.parquet")
+    data.to_csv(tmp_path / "source.csv", index=False)
+    target = problem_files / "target.parquet"
+    options = {"label": "kind", "features": list(NAMES), "method": "knn", "fpr": 0.1}
+    openset.run(tmp_path / "source.csv", target, **options).save(tmp_path / "run")
+    data.iloc[::-1].to_csv(tmp_path / "source.csv", index=False)
+    with pytest.raises(ValueError, match="changed since"):
+        openset.load_run(tmp_path / "run")
+    (tmp_path / "source.csv").unlink()
+    with pytest.raises(FileNotFoundError, match="which is gone"):
+        openset.load_run(tmp_path / "run")
+
+
+def test_frames_of_each_library_give_the_same(problem_files):
+    source, target = (pd.read_parquet(problem_files / f"{name}.parquet") for name in ("source", "target"))
+    found = [
+        openset.run(as_frame(source), as_frame(target), label="kind", id="rid", method="knn", fpr=0.1)
+        for as_frame in (lambda f: f, pl.from_pandas)
+    ]
+    pd.testing.assert_frame_equal(found[0].to_frame(), found[1].to_frame())
+    assert found[0].to_frame("polars").equals(pl.from_arrow(found[0].to_frame("pyarrow")))
+    with pytest.raises(ValueError, match="backend='r'"):
+        found[0].to_frame("r")
+
+
+def test_markup_in_ids_and_labels_shows_as_text():
+    evil = "<script>alert(1)</script>"
+    X, y = make_rows(np.random.default_rng(0), {"cat": 60, "dog": 60})
+    source = frame(X, kind=np.where(y == "cat", evil, "dog"))
+    target = frame(X, rid=[f"{evil}{i}" for i in range(len(X))])
+    result = openset.run(
+        source.assign(rid=range(120)).astype({"rid": str}), target, label="kind", id="rid", method="knn"
+    )
+    shown = result._repr_html_()
+    assert "<script" not in shown and "&lt;script&gt;alert(1)" in shown
+    assert evil in result.summary()
+
+
+def test_numbers_as_labels_and_booleans():
+    X, y = make_rows(np.random.default_rng(0), {"cat": 60, "dog": 60})
+    for labels, kind in ((np.where(y == "cat", 3, 7), "i"), (y == "cat", "O")):
+        result = openset.run(frame(X, kind=labels), frame(X), label="kind", method="knn", fpr=0.1)
+        assert result.scored.predicted.dtype.kind == kind and len(result.to_frame("pyarrow")) == 120
+
+
+@pytest.mark.parametrize(
+    ("estimate", "word"),
+    [
+        (NOT_IDENTIFIED, "none found"),
+        (ProportionEstimate(0.02, 0.0, 0.05, 0.95, "m"), "none found"),
+        (ProportionEstimate(0.02, 0.01, 0.05, 0.95, "m"), "likely"),
+        (ProportionEstimate(0.02, 0.011, 0.05, 0.95, "m"), "clear"),
+    ],
+)
+def test_the_verdicts_rule(estimate, word):
+    verdict = give_verdict(estimate, 0.01)
+    assert verdict["word"] == word and "sampling error only" in verdict["caveat"]
+
+
+def test_a_batch_without_a_new_class_is_not_called_clear():
+    random = np.random.default_rng(5)
+    (X, y), (target, _) = make_rows(random, {"cat": 400, "dog": 400}), make_rows(random, {"cat": 100, "dog": 300})
+    result = openset.run(frame(X, kind=y), frame(target), label="kind", method="mahalanobis")
+    assert result.summary.verdict["word"] == "none found"
+
+
+def test_a_closed_set_model_scores_no_table():
+    X, y = make_rows(np.random.default_rng(0), {"cat": 60, "dog": 60})
+    with pytest.raises(ValueError, match="without a target"):
+        score_rows(openset.KNN().fit(X, y), X, np.arange(120))
+
+
+def test_a_folder_is_replaced_whole_or_not_at_all(tmp_path):
+    with replacing_folder(tmp_path / "run") as folder:
+        (folder / "a").write_text("1")
+
+    def fail():
+        with replacing_folder(tmp_path / "run") as folder:
+            (folder / "a").write_text("2")
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        fail()
+    assert (tmp_path / "run" / "a").read_text() == "1"
+    with replacing_folder(tmp_path / "run") as folder:
+        (folder / "b").write_text("3")
+    assert [p.name for p in tmp_path.rglob("*")] == ["run", "b"]
+
+
+def test_a_result_file_of_another_kind(tmp_path):
+    (tmp_path / "result.json").write_text("{}")
+    with pytest.raises(ValueError, match="it lacks"):
+        read_summary(tmp_path)
+    (tmp_path / "result.json").write_text("{")
+    with pytest.raises(ValueError, match="is damaged"):
+        read_summary(tmp_path)
+
+
+def test_the_run_function_stays_a_function_whatever_is_imported_first():
+    code = "import openset.running, openset; assert callable(openset.run) and callable(openset.score)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_text_goes_through_an_encoder(tmp_path):
+    words = {"cat": "the cat sat on the mat", "dog": "a dog chased the ball", "new": "interest rates rose again"}
+    rows = [(f"{words[k]} {i}", k) for k in ("cat", "dog") for i in range(15)]
+    source = pd.DataFrame(rows, columns=["review", "kind"])
+    target = pd.DataFrame({"review": [f"{words[k]} {i}" for k in words for i in range(40, 50)]})
+    result = openset.run(source, target, label="kind", text="review", method="knn", fpr=0.2)
+    assert result.features_target.shape == (30, 384)
+    assert result.summary.data["features"]["kind"] == "text"
+    assert set(result.scored.id[np.argsort(-result.scored.novelty_score)[:10]].tolist()) == set(range(20, 30))

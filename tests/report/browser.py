@@ -182,12 +182,11 @@ class Page:
     def _events(self):
         return [event for event in self._browser.events if event.get("sessionId") == self._session]
 
-    def screenshot(self, path, *, whole=True, height=None):
-        clip = {}
-        if height:
-            width = self.run("innerWidth")
-            clip = {"clip": {"x": 0, "y": 0, "width": width, "height": height, "scale": 1}}
-        answer = self.do("Page.captureScreenshot", captureBeyondViewport=whole, **clip)
+    def screenshot(self, path, *, first, height):
+        """A picture of the page's whole width, from just above the element ``first``."""
+        top = self.run(f"Math.max(0, document.querySelector({json.dumps(first)}).getBoundingClientRect().y - 60)")
+        clip = {"x": 0, "y": top, "width": self.run("innerWidth"), "height": height, "scale": 1}
+        answer = self.do("Page.captureScreenshot", captureBeyondViewport=True, clip=clip)
         Path(path).write_bytes(base64.b64decode(answer["data"]))
 
     def pdf(self):

@@ -82,8 +82,8 @@ def result_like(model, X, y, X_target, *, source_scores, **columns):
                 "threshold": 0.25,
                 "ok": False,
                 "sentence": "31% of the rows that keep a known label lie far from any labelled row of that "
-                "class. Some rows called novel may be known rows of a kind that was never labelled: label fifty rows "
-                "of the top of the list.",
+                "class. Some rows called novel may be known rows of a kind that was never labelled: label "
+                "fifty rows of the top of the list.",
             },
         ],
         "settings": {"label": "category", "text": "text", "method": "color", "fpr": model.fpr, "seed": 0},
@@ -112,7 +112,7 @@ def synthetic_result():
     made = make_background_shift(n_source=900, n_target=700, n_features=12, random_state=0)
     fresh = np.arange(len(made.X)) % 3 == 0
     X, y = made.X[~fresh], made.y[~fresh]
-    model = _fitted(X, y, made.X_target, max_steps=500, fpr=0.02)
+    model = _fitted(X, y, made.X_target, max_steps=200, evaluate_every=50, hidden=32, fpr=0.02)
     scores = model.novelty_score(made.X[fresh])
     return result_like(model, X, y, made.X_target, source_scores=scores)
 
@@ -135,7 +135,7 @@ def amazon_result(folder, *, novel="software"):
     source, target = split.source, split.target
     fresh = np.arange(len(source)) % 5 == 0
     held, source = source[fresh], source[~fresh]
-    model = _fitted(X[source], reviews.label[source], X[target], max_steps=1500, fpr=0.02)
+    model = _fitted(X[source], reviews.label[source], X[target], max_steps=750, fpr=0.02)
     return result_like(
         model,
         X[source],

@@ -12,6 +12,7 @@ from samples import hostile_data
 from openset.report import build, write_report
 
 VISIBLE = "Array.from(document.querySelectorAll('#candidates tbody tr:not([hidden])'))"
+SCROLL = "document.getElementById('chart-{}').scrollIntoView({{block: 'center', behavior: 'instant'}})"
 SCORES = f"{VISIBLE}.map(row => Number(row.querySelector('[data-key=score]').dataset.value))"
 
 
@@ -60,9 +61,10 @@ def test_searching_and_showing_more(page, data):
 
 def hover(page, chart, expression):
     """Put the mouse on a chart's element, and give back the text of what pops up."""
-    page.run(f"document.getElementById('chart-{chart}').scrollIntoView({{block: 'center', behavior: 'instant'}})")
+    page.run(SCROLL.format(chart))
     x, y = page.run(
-        f"(() => {{ const chart = Chart.getChart('chart-{chart}'); const box = chart.canvas.getBoundingClientRect();"
+        f"(() => {{ const chart = Chart.getChart('chart-{chart}');"
+        " const box = chart.canvas.getBoundingClientRect();"
         f" const point = {expression}; return [box.x + point.x, box.y + point.y]; }})()"
     )
     page.mouse("mouseMoved", x, y)
@@ -84,7 +86,7 @@ def hover(page, chart, expression):
         ("map", "chart.getDatasetMeta(0).data[0]", "novel (-1) · score"),
         ("mix", "chart.getDatasetMeta(0).data[0]", "source"),
         ("heads", "chart.getDatasetMeta(0).data[0]", "asked for"),
-        ("losses", "chart.getDatasetMeta(0).data[0]", "step 250"),
+        ("losses", "chart.getDatasetMeta(0).data[0]", "step 50"),
         ("rates", "chart.getDatasetMeta(0).data[0]", "fpr"),
         ("fraction", "chart.getDatasetMeta(1).data[0]", "estimate"),
     ],
@@ -100,7 +102,7 @@ def test_zooming_by_button_and_by_dragging(page):
     assert page.run(span) < whole
     page.run("document.querySelector('[data-chart=map][data-zoom=reset]').click()")
     assert page.run(span) == pytest.approx(whole)
-    page.run("document.getElementById('chart-map').scrollIntoView({block: 'center', behavior: 'instant'})")
+    page.run(SCROLL.format("map"))
     x, y = page.run("(() => { const b = document.getElementById('chart-map').getBoundingClientRect();"
                     " return [b.x + 200, b.y + 120]; })()")  # fmt: skip
     page.mouse("mousePressed", x, y, button="left", clickCount=1)
@@ -123,8 +125,9 @@ def test_hostile_text_runs_nothing(browser, tmp_path):
 def test_the_policy_stops_what_would_slip_through(browser, path):
     with browser.open(path) as page:
         page.run(
-            "document.body.insertAdjacentHTML('beforeend', '<img src=https://example.org/x.png onerror=alert(1)>');"
-            "document.body.append(Object.assign(document.createElement('script'), {textContent: 'window.ran = 1'}));"
+            "const body = document.body, script = document.createElement('script');"
+            "body.insertAdjacentHTML('beforeend', '<img src=https://example.org/x.png onerror=alert(1)>');"
+            "script.textContent = 'window.ran = 1'; body.append(script);"
             "fetch('https://example.org/').catch(() => 0)"
         )
         time.sleep(0.2)
@@ -144,7 +147,8 @@ CONTRAST = """(() => {
     }
     return [255, 255, 255];
   };
-  return Array.from(document.querySelectorAll("p, h1, h2, h3, a, td, th, bdi, summary, figcaption, dt, dd, .tag, .state"))
+  const read = "p, h1, h2, h3, a, td, th, bdi, summary, figcaption, dt, dd, .tag, .state";
+  return Array.from(document.querySelectorAll(read))
     .filter((node) => node.checkVisibility() && node.textContent.trim())
     .map((node) => {
       const pair = [light(rgb(getComputedStyle(node).color)), light(behind(node))].sort((a, b) => b - a);
@@ -184,13 +188,10 @@ def test_a_report_on_reviews_with_their_texts(browser, amazon, tmp_path):
     """A realistic page. With OPENSET_SCREENSHOTS set to a folder, pictures of it are written there."""
     path = write_report(build(amazon), tmp_path / "report.html")
     folder = Path(os.environ.get("OPENSET_SCREENSHOTS", tmp_path))
-    for name, width, height, dark in (
-        ("desktop", 1280, 1500, False),
-        ("dark", 1280, 1500, True),
-        ("phone", 390, 1500, False),
-    ):
+    views = (("desktop", 1280, False, "main"), ("dark", 1280, True, "#scores"), ("phone", 390, False, "main"))
+    for name, width, dark, first in views:
         with browser.open(path, width=width, dark=dark) as page:
-            page.screenshot(folder / f"{name}.png", height=height)
+            page.screenshot(folder / f"{name}.png", first=first, height=1500)
             assert (folder / f"{name}.png").stat().st_size > 20_000
             assert page.complaints() == [] and page.requests() == []
             if name == "desktop":

@@ -48,7 +48,7 @@ def test_many_classes_are_cut_and_counted():
 
 
 def test_the_map_gives_the_largest_classes_a_colour_and_the_novel_one_the_first():
-    labels = sum([[str(c)] * (20 - c) for c in range(9)], []) + ["-1"]
+    labels = [str(c) for c in range(9) for _ in range(20 - c)] + ["-1"]
     plane = TargetMap(
         np.zeros((len(labels), 2)),
         tuple(labels),

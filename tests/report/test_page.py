@@ -8,6 +8,7 @@ import time
 from dataclasses import replace
 from html.parser import HTMLParser
 from importlib.resources import files
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -75,7 +76,7 @@ def test_the_page_is_whole(outline, data):
 def test_headings_do_not_skip_a_level_and_ids_are_unique(outline):
     levels = [int(tag[1]) for tag, _ in outline.elements if re.fullmatch("h[1-6]", tag)]
     assert levels[0] == 1 and levels.count(1) == 1
-    assert all(after <= before + 1 for before, after in zip(levels, levels[1:], strict=False))
+    assert all(after <= before + 1 for before, after in pairwise(levels))
     ids = [attributes["id"] for _, attributes in outline.elements if "id" in attributes]
     assert len(ids) == len(set(ids))
     links = [link["href"].removeprefix("#") for link in outline.all("a")]
@@ -151,6 +152,7 @@ def test_no_threshold_and_seen_source_are_said(data):
 @pytest.mark.parametrize(
     ("text", "id_"),
     [("x" * 3000, "a long identifier of a row, number {}"), ("<" * 3000, "<" * 90), ("漢" * 3000, "字" * 90)],
+    ids=["plain", "escaped", "wide"],
 )
 def test_a_hundred_thousand_rows_fit_two_megabytes(tmp_path, text, id_):
     make = large_data(100_000, text=text, id_=id_)

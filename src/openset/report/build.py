@@ -13,7 +13,7 @@ from openset.report.content import excerpt, label_text, thumbnails, unusual_colu
 from openset.report.data import MAX_MAP_ROWS, MAX_TABLE_ROWS, Example, Group, ReportData, TargetMap
 
 MAX_ID = 64
-MAX_MAP_ID = 24
+MAX_MAP_ID = 16
 SCORED_SOURCE_ROWS = 20_000
 
 

@@ -1,0 +1,231 @@
+"""Results to make pages of, in the shape that `openset.run` gives them, and hostile ones made by hand."""
+
+from __future__ import annotations
+
+import dataclasses
+import warnings
+from types import SimpleNamespace
+
+import numpy as np
+
+from openset import CoLOR, make_background_shift
+from openset.data.records import Records
+from openset.report import Example, Group, ReportData, TargetMap
+
+HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>{{7*7}}'\"&\u2028\u202e"
+
+
+def result_like(model, X, y, X_target, *, source_scores, **columns):
+    """What a run leaves, by hand: the fields that the report reads."""
+    score = model.novelty_score(X_target)
+    at_least = len(source_scores) - np.searchsorted(np.sort(source_scores), score)
+    predicted = model.predict(X_target)
+    rows = np.arange(len(X_target))
+    ids = columns.pop("ids", rows)
+    names = {
+        "id": ids,
+        "predicted": predicted,
+        "novelty_score": score,
+        "p_value": (1 + at_least) / (1 + len(source_scores)),
+        "nearest_known": model.predict_known(X_target),
+    }
+    known = predicted[predicted != model.novel_label_]
+    called = int((predicted == model.novel_label_).sum())
+    estimate = model.novel_fraction_
+    heads = [
+        {name: head[name].item() for name in model.heads_.dtype.names} | {"selected": head == model.selected_}
+        for head in model.heads_
+    ]
+    summary = {
+        "openset_version": "0.1.0",
+        "created": "2026-11-16T09:30:00+00:00",
+        "method": "color",
+        "parameters": model.get_params(),
+        "seed": 0,
+        "data": {
+            "source": {"path": "labelled.parquet", "rows": len(X), "sha256": "9f86d081884c7d65"},
+            "target": {"path": "production.parquet", "rows": len(X_target), "sha256": "60303ae22b998861"},
+            "label": "category",
+            "features": "text, encoded by all-MiniLM-L6-v2",
+            "id": "id",
+        },
+        "classes": model.classes_.tolist(),
+        "novel_label": model.novel_label_,
+        "verdict": {
+            "word": "clear",
+            "sentence": f"A new class has very likely appeared: about {estimate.value:.0%} of the target rows "
+            "look like none of the known classes.",
+            "caveat": "This holds if every kind of known row in the target has some labelled rows like it. "
+            "Look at the rows below before acting on it.",
+        },
+        "novel_fraction": dataclasses.asdict(estimate),
+        "threshold": model.threshold_,
+        "fpr": model.fpr,
+        "called_novel": called,
+        "class_mix": {
+            str(label): {"source": float((y == label).mean()), "target": float((known == label).mean())}
+            for label in model.classes_
+        },
+        "heads": heads,
+        "history": model.history_,
+        "diagnostics": [
+            {
+                "name": "Enough labelled rows for the budget",
+                "value": len(source_scores),
+                "threshold": 99,
+                "ok": True,
+                "sentence": "The false-alarm budget can be checked on the held-out source rows.",
+            },
+            {
+                "name": "Known rows in the target resemble labelled ones",
+                "value": 0.31,
+                "threshold": 0.25,
+                "ok": False,
+                "sentence": "31% of the rows that keep a known label lie far from any labelled row of that "
+                "class. Some rows called novel may be known rows of a kind that was never labelled: label "
+                "fifty rows of the top of the list.",
+            },
+        ],
+        "settings": {"label": "category", "text": "text", "method": "color", "fpr": model.fpr, "seed": 0},
+        "timings": {"encode": 41.2, "fit": 6.9, "score": 0.2},
+        "environment": {"python": "3.12.4", "platform": "Linux", "numpy": np.__version__, "threads": 2},
+    }
+    return SimpleNamespace(
+        model=model,
+        summary=summary,
+        scored=SimpleNamespace(**names),
+        source=Records(np.arange(len(X)), X=X, y=y),
+        target=Records(rows, **{"X": X_target, **columns}),
+        features_source=X,
+        features_target=X_target,
+        source_scores=source_scores,
+    )
+
+
+def _fitted(X, y, X_target, **parameters):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return CoLOR(random_state=0, **parameters).fit(X, y, X_target)
+
+
+def synthetic_result():
+    made = make_background_shift(n_source=900, n_target=700, n_features=12, random_state=0)
+    fresh = np.arange(len(made.X)) % 3 == 0
+    X, y = made.X[~fresh], made.y[~fresh]
+    model = _fitted(X, y, made.X_target, max_steps=200, evaluate_every=50, hidden=32, fpr=0.02)
+    scores = model.novelty_score(made.X[fresh])
+    return result_like(model, X, y, made.X_target, source_scores=scores)
+
+
+def amazon_result(folder, *, novel="software"):
+    from openset.data.stand_ins import load_amazon_fdu_mtl
+    from openset.shift import sentiment_shift
+
+    reviews = load_amazon_fdu_mtl(folder / "amazon_reviews")
+    known = [name for name in dict.fromkeys(reviews.label.tolist()) if name != novel][:6]
+    split = sentiment_shift(
+        category=reviews.label,
+        sentiment=reviews.sentiment,
+        novel=novel,
+        known=known,
+        novel_fraction=0.15,
+        n_train=400,
+    )
+    X = np.asarray(reviews.features, np.float32)
+    source, target = split.source, split.target
+    fresh = np.arange(len(source)) % 5 == 0
+    held, source = source[fresh], source[~fresh]
+    model = _fitted(X[source], reviews.label[source], X[target], max_steps=750, fpr=0.02)
+    return result_like(
+        model,
+        X[source],
+        reviews.label[source],
+        X[target],
+        source_scores=model.novelty_score(X[held]),
+        texts=np.asarray(reviews.texts, object)[target],
+        ids=np.array([f"review-{row:05d}" for row in target]),
+    )
+
+
+def large_data(n_rows=100_000, *, text="x" * 3000, id_="a long identifier of a row, number {}"):
+    """A page of as many rows as a batch may have, each with more text than is shown."""
+    from openset.report.build import build
+
+    random = np.random.default_rng(0)
+    scores = random.standard_normal(n_rows)
+    labels = np.where(scores > 2, "novel", random.choice([f"class {c}" for c in range(40)], n_rows))
+    features = random.standard_normal((n_rows, 16))
+    mix = {f"class {c}": {"source": 1 / 40, "target": 1 / 40} for c in range(40)}
+    summary = {**minimal_summary(n_rows), "class_mix": mix, "called_novel": int((scores > 2).sum())}
+    summary["heads"] = [
+        {"step": s, "head": h, "candidate_recall": 0.1, "fpr": 0.01, "recall": 0.1, "multiplier": 1.0,
+         "feasible": True, "selected": s == 199 and h == 3}
+        for s in range(200) for h in range(10)
+    ]  # fmt: skip
+    summary["history"] = [{"step": step, "member": 0, "loss": 1 / (1 + step)} for step in range(3000)]
+    scored = SimpleNamespace(
+        id=np.array([id_.format(row) for row in range(n_rows)], object),
+        predicted=labels,
+        novelty_score=scores,
+        p_value=np.full(n_rows, 0.5),
+        nearest_known=np.full(n_rows, "class 0"),
+    )
+    target = Records(np.arange(n_rows), texts=np.full(n_rows, text, object))
+    result = SimpleNamespace(
+        summary=summary, scored=scored, target=target, features_target=features, source_scores=scores[:1000]
+    )
+    return lambda: build(result)
+
+
+def minimal_summary(n_rows=3, **changes):
+    """A summary with nothing that may be absent."""
+    return {
+        "openset_version": "0.1.0",
+        "created": "2026-11-16",
+        "method": "msp",
+        "parameters": {},
+        "seed": None,
+        "data": {"source": {"rows": 10}, "target": {"rows": n_rows}},
+        "classes": ["a", "b"],
+        "novel_label": "novel",
+        "verdict": {
+            "word": "none found",
+            "sentence": "No new class was found.",
+            "caveat": "A small one may be there.",
+        },
+        "novel_fraction": {"value": 0.0, "low": 0.0, "high": 1.0, "confidence": 1.0, "method": "not identified"},
+        "threshold": None,
+        "fpr": 0.01,
+        "called_novel": 0,
+        "class_mix": {"a": {"source": 0.5, "target": 0.6}, "b": {"source": 0.5, "target": 0.4}},
+        "heads": None,
+        "history": [],
+        "diagnostics": [],
+        "settings": {},
+        "environment": {},
+        "timings": {},
+        **changes,
+    }
+
+
+def hostile_data():
+    """Every text that comes from data, settings or file names tries to break out of the page."""
+    row = Example(HOSTILE, 1.0, 0.1, HOSTILE, HOSTILE, text=HOSTILE)
+    plane = TargetMap(
+        np.array([[0.0, 1.0], [1.0, 0.0]]), (HOSTILE, HOSTILE), ("novel", HOSTILE), np.zeros(2), (0, -1), 2, 1.0
+    )
+    summary = minimal_summary(
+        2,
+        method=HOSTILE,
+        created=HOSTILE,
+        parameters={HOSTILE: [HOSTILE]},
+        data={name: {"path": HOSTILE, "rows": 2} for name in ("source", "target")},
+        verdict={"word": HOSTILE, "sentence": HOSTILE, "caveat": HOSTILE},
+        class_mix={HOSTILE: {"source": 1.0, "target": 1.0}},
+        history=[{"step": 1, "member": 0, f"loss{HOSTILE}": 1.0, HOSTILE: 0.5}],
+        diagnostics=[{"name": HOSTILE, "value": HOSTILE, "threshold": 1.0, "ok": None, "sentence": HOSTILE}],
+        settings={HOSTILE: {HOSTILE: HOSTILE}},
+    )
+    return ReportData(
+        summary, np.zeros(3), np.ones(3), (row,), plane, (Group(HOSTILE, 2, (row,), sentence=HOSTILE),)
+    )

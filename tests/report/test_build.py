@@ -1,0 +1,139 @@
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from samples import minimal_summary
+
+from openset.data.images import ImageFiles
+from openset.data.records import Records
+from openset.report import ReportData, TargetMap, build
+from openset.report.build import lay_out, stratified_sample, top_rows
+from openset.report.content import excerpt, thumbnails, unusual_columns
+
+
+def test_the_table_has_the_highest_scores_in_order(synthetic, data):
+    scores = synthetic.scored.novelty_score
+    assert len(data.rows) == 500
+    assert [row.score for row in data.rows] == np.sort(scores)[::-1][:500].tolist()
+    first = int(np.argmax(scores))
+    assert data.rows[0].id == str(first)
+    assert data.rows[0].p_value == synthetic.scored.p_value[first]
+    assert data.rows[0].predicted == "-1" and data.rows[0].nearest_known in {"0", "1", "2"}
+
+
+def test_scores_without_a_number_stay_out():
+    assert top_rows(np.array([np.nan, 1.0]), 5).tolist() == [1]
+
+
+def test_the_map_is_the_plane_of_largest_variance(synthetic, data):
+    X = np.asarray(synthetic.features_target, np.float64)
+    centred = X - X.mean(axis=0)
+    _, values, directions = np.linalg.svd(centred, full_matrices=False)
+    expected = centred @ directions[:2].T
+    assert np.abs(data.map.xy) == pytest.approx(np.abs(expected), abs=1e-6)
+    assert data.map.variance_kept == pytest.approx((values[:2] ** 2).sum() / (values**2).sum())
+    in_table = [data.rows[place].score for place in data.map.table_rows if place >= 0]
+    assert in_table == [s for s, place in zip(data.map.scores, data.map.table_rows, strict=True) if place >= 0]
+
+
+@pytest.mark.parametrize("features", [np.zeros((9, 5)), np.ones((9, 1)), np.full((9, 5), np.nan)])
+def test_no_plane_no_map(features):
+    nothing = np.arange(0)
+    assert lay_out(features, np.arange(9), np.zeros(9), np.zeros(9), table=nothing) is None
+
+
+@given(
+    counts=st.lists(st.integers(1, 400), min_size=1, max_size=8),
+    limit=st.integers(10, 500),
+    at_least=st.integers(0, 60),
+)
+def test_a_stratified_sample_keeps_to_its_limit_and_loses_no_class(counts, limit, at_least):
+    labels = np.repeat(np.arange(len(counts)), counts)
+    rows = stratified_sample(labels, limit, at_least=at_least)
+    assert len(rows) == len(np.unique(rows)) <= limit
+    assert (np.diff(rows) > 0).all()
+    drawn = np.bincount(labels[rows], minlength=len(counts))
+    assert (drawn >= np.minimum(counts, min(at_least, limit // len(counts)))).all()
+    if len(labels) <= limit:
+        assert len(rows) == len(labels)
+    assert rows.tolist() == stratified_sample(labels, limit, at_least=at_least).tolist()
+
+
+def test_texts_are_excerpts(synthetic):
+    texts = np.array([f"row {row} " + "long " * 200 for row in range(700)], object)
+    shown = build(SimpleNamespace(**{**vars(synthetic), "target": Records(np.arange(700), texts=texts)})).rows
+    assert shown[0].text.startswith(f"row {shown[0].id} long") and len(shown[0].text) == 300
+    assert shown[0].text.endswith("…")
+
+
+@pytest.mark.parametrize(
+    ("given_text", "shown"),
+    [
+        ("short", "short"),
+        ("a\x00b\tc\r\n d", "a b c d"),
+        ("broken \ud800 pair", "broken pair"),
+        ("", ""),
+        (None, "None"),
+        ("x" * 10**6, "x" * 19 + "…"),
+    ],
+)
+def test_excerpts_are_one_clean_line(given_text, shown):
+    assert excerpt(given_text, 20) == shown
+    shown.encode()
+
+
+def test_named_columns_are_told_by_how_far_they_are_from_source(synthetic):
+    names = tuple(f"column {j}" for j in range(synthetic.features_target.shape[1]))
+    target = Records(np.arange(700), X=synthetic.features_target, feature_names=names)
+    row = build(SimpleNamespace(**{**vars(synthetic), "target": target})).rows[0]
+    X, source = synthetic.features_target[int(row.id)], synthetic.features_source
+    farthest = int(np.argmax(np.abs(X - source.mean(axis=0)) / source.std(axis=0)))
+    assert row.text.startswith(f"column {farthest} = {X[farthest]:.3g} (source")
+    assert row.text.count("source") == 3
+
+
+def test_a_column_constant_in_source_stands_out_where_it_differs():
+    source = np.column_stack([np.zeros(5), np.arange(5.0)])
+    assert unusual_columns(np.array([[1.0, 9.0]]), source, "ab", top=1) == ["a = 1 (source 0 ± 0)"]
+    assert unusual_columns(np.array([[0.0, 9.0]]), source, "ab", top=1)[0].startswith("b = 9")
+
+
+def test_pictures_become_thumbnails_and_a_broken_one_does_no_harm(tmp_path):
+    image = pytest.importorskip("PIL.Image")
+    image.new("RGB", (400, 200), "red").save(tmp_path / "red.png")
+    (tmp_path / "broken.png").write_bytes(b"no picture")
+    files = ImageFiles(tmp_path, np.array(["red.png", "broken.png", "absent.png"], object))
+    made = thumbnails(files, [0, 1, 2])
+    assert made[0].startswith("data:image/jpeg;base64,") and len(made[0]) < 2000
+    assert made[1:] == ["", ""]
+
+
+def test_thumbnails_keep_to_their_budget(tmp_path, monkeypatch):
+    image = pytest.importorskip("PIL.Image")
+    image.new("RGB", (64, 64), "red").save(tmp_path / "red.png")
+    files = ImageFiles(tmp_path, np.array(["red.png"] * 9, object))
+    one = len(thumbnails(files, [0])[0])
+    monkeypatch.setattr("openset.report.content.THUMBNAIL_BUDGET", 3 * one + 5)
+    made = thumbnails(files, range(9))
+    assert [bool(address) for address in made] == [True] * 3 + [False] * 6
+
+
+def test_without_held_out_scores_source_is_scored_anew_and_that_is_said(synthetic):
+    parts = {name: value for name, value in vars(synthetic).items() if name != "source_scores"}
+    made = build(SimpleNamespace(**parts))
+    assert not made.source_is_held_out
+    assert made.source_scores == pytest.approx(synthetic.model.novelty_score(synthetic.features_source))
+
+
+def test_too_much_for_a_page_is_refused(data):
+    with pytest.raises(ValueError, match="1000 rows: pass at most 500"):
+        ReportData(minimal_summary(), np.zeros(1), np.zeros(1), data.rows * 2)
+    many = ("a",) * 5001
+    with pytest.raises(ValueError, match="5001 rows: draw at most 5000"):
+        TargetMap(np.zeros((5001, 2)), many, many, np.zeros(5001), (0,) * 5001, 5001, 1.0)
+    with pytest.raises(ValueError, match="different lengths"):
+        TargetMap(np.zeros((2, 2)), ("a",), ("a",), np.zeros(1), (0,), 1, 1.0)

@@ -1,0 +1,185 @@
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+import time
+from dataclasses import replace
+from html.parser import HTMLParser
+from importlib.resources import files
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from samples import HOSTILE, hostile_data, large_data, minimal_summary
+
+from openset.report import Group, ReportData, write_report
+from openset.report.page import render
+
+VOID = {"meta", "img", "input", "br", "link", "hr"}
+
+
+class Outline(HTMLParser):
+    """Elements with their attributes, the text, and whether every element that was opened is closed in order."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.elements, self.text, self.scripts, self.open, self.problems = [], [], [], [], []
+        self.feed(page)
+        self.close()
+        self.problems += self.open
+
+    def handle_starttag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+        if tag in ("script", "style"):
+            self.scripts.append([tag, dict(attrs), ""])
+
+    def handle_endtag(self, tag):
+        if not self.open or self.open.pop() != tag:
+            self.problems.append(tag)
+
+    def handle_data(self, data):
+        if self.open and self.open[-1] in ("script", "style"):
+            self.scripts[-1][2] += data
+        else:
+            self.text.append(data)
+
+    def all(self, tag):
+        return [attributes for name, attributes in self.elements if name == tag]
+
+
+@pytest.fixture(scope="module")
+def page(data):
+    return render(data)
+
+
+@pytest.fixture(scope="module")
+def outline(page):
+    return Outline(page)
+
+
+def test_the_page_is_whole(outline, data):
+    assert outline.problems == []
+    text = " ".join(" ".join(outline.text).split())
+    assert data.summary["verdict"]["sentence"] in text and data.summary["verdict"]["caveat"] in text
+    estimate = data.summary["novel_fraction"]
+    assert f"{100 * estimate['value']:.1f}%" in text and f"{100 * estimate['high']:.1f}%" in text
+    assert "of rows drawn like the source may be called novel" in text
+    for check in data.summary["diagnostics"]:
+        assert check["sentence"] in text
+    assert "labelled.parquet" in text and "9f86d081884c7d65" in text and "learning_rate" in text
+
+
+def test_headings_do_not_skip_a_level_and_ids_are_unique(outline):
+    levels = [int(tag[1]) for tag, _ in outline.elements if re.fullmatch("h[1-6]", tag)]
+    assert levels[0] == 1 and levels.count(1) == 1
+    assert all(after <= before + 1 for before, after in pairwise(levels))
+    ids = [attributes["id"] for _, attributes in outline.elements if "id" in attributes]
+    assert len(ids) == len(set(ids))
+    links = [link["href"].removeprefix("#") for link in outline.all("a")]
+    assert links and set(links) <= set(ids)
+    assert all(canvas.get("aria-label") for canvas in outline.all("canvas"))
+    assert all("alt" in image for image in outline.all("img"))
+
+
+def test_the_policy_allows_what_is_bundled_and_nothing_else(outline):
+    policy = next(m["content"] for m in outline.all("meta") if m.get("http-equiv") == "Content-Security-Policy")
+    assert policy.startswith("default-src 'none'; ") and "unsafe" not in policy and "http" not in policy
+    for tag, attributes, content in outline.scripts:
+        if attributes.get("type") == "application/json":
+            continue
+        digest = base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
+        kind = "script-src" if tag == "script" else "style-src"
+        assert digest in policy.split(kind)[1].split(";")[0]
+
+
+def test_nothing_points_outside_the_page(page, outline):
+    for _, attributes in outline.elements:
+        assert not attributes.keys() & {"onclick", "onload", "onerror", "style"}
+        for name in ("src", "href"):
+            assert attributes.get(name, "#").startswith(("#", "data:"))
+    assert "sourceMappingURL" not in page and "@import" not in page and "url(" not in page
+
+
+def test_hostile_text_shows_up_as_text():
+    hostile = hostile_data()
+    outline = Outline(render(hostile))
+    assert outline.problems == []
+    assert len(outline.all("script")) == 5 and outline.all("img") == []
+    text = "".join(outline.text)
+    visible = HOSTILE.replace("\u2028", " ").split("{{")[0]
+    # verdict (title, badge, heading, caveat), table, group, diagnostics, classes, settings
+    assert text.count(visible) >= 10
+    assert "{{7*7}}" in text and "49}" not in text
+    payload = next(content for _, attributes, content in outline.scripts if "id" in attributes)
+    assert "<" not in payload and json.loads(payload)["map"]["id"][0].startswith("</script>")
+
+
+@pytest.mark.parametrize("examples", [True, False])
+def test_examples_can_be_left_out(data, examples):
+    secret = tuple(replace(row, text="very private", image="data:image/jpeg;base64,AAAA") for row in data.rows)
+    page = render(replace(data, rows=secret, groups=(Group("g", 3, secret[:2]),)), examples=examples)
+    assert ("very private" in page) == ("base64,AAAA" in page) == examples
+    assert ("content was left out" in page) != examples
+    assert f"<bdi>{data.rows[0].id}</bdi>" in page
+    assert not Outline(page).problems
+
+
+def test_groups_appear_only_where_there_are_some(data):
+    assert 'id="groups"' not in render(data)
+    page = render(replace(data, groups=(Group("watches", 12, data.rows[:2], "Reviews of watches."),)))
+    text = " ".join(" ".join(Outline(page).text).split())
+    assert "watches 12 rows" in text and "Reviews of watches." in text and 'href="#groups"' in page
+
+
+def test_a_run_with_next_to_nothing_has_a_page():
+    outline = Outline(render(ReportData(minimal_summary(), np.empty(0), np.empty(0), ())))
+    text = " ".join(" ".join(outline.text).split())
+    assert outline.problems == []
+    assert "not known" in text and "No checks were run" in text and "no scores to show" in text
+    assert {canvas["id"] for canvas in outline.all("canvas")} == {"chart-mix"}
+
+
+def test_no_threshold_and_seen_source_are_said(data):
+    page = render(replace(data, summary={**data.summary, "threshold": None}, source_is_held_out=False))
+    text = " ".join(" ".join(Outline(page).text).split())
+    assert "There is no threshold" in text and "include those that the model was trained on" in text
+
+
+@pytest.mark.parametrize(
+    ("text", "id_"),
+    [("x" * 3000, "a long identifier of a row, number {}"), ("<" * 3000, "<" * 90), ("漢" * 3000, "字" * 90)],
+    ids=["plain", "escaped", "wide"],
+)
+def test_a_hundred_thousand_rows_fit_two_megabytes(tmp_path, text, id_):
+    make = large_data(100_000, text=text, id_=id_)
+    start = time.perf_counter()
+    path = write_report(make(), tmp_path / "report.html")
+    assert path.stat().st_size <= 2_000_000
+    assert time.perf_counter() - start < 30  # a few seconds on a free core
+
+
+def test_writing_replaces_the_old_page_whole_or_not_at_all(tmp_path, data, monkeypatch):
+    path = tmp_path / "report.html"
+    assert write_report(data, str(path)) == path
+    before = path.read_bytes()
+    assert write_report(data, path).read_bytes() == before  # the same data gives the same bytes
+    monkeypatch.setattr("os.replace", lambda *_: (_ for _ in ()).throw(OSError("no space left")))
+    with pytest.raises(OSError, match="no space left"):
+        write_report(replace(data, groups=(Group("g", 1, ()),)), path)
+    assert path.read_bytes() == before and [p.name for p in tmp_path.iterdir()] == ["report.html"]
+
+
+def test_the_bundled_charts_are_the_published_ones_with_their_licence():
+    known = {
+        "chart.umd.min.js": "87364cc2b2a76a6684929e7d6b80b18a897794db38400caff1fcf1791c6925d2",
+        "chartjs-plugin-zoom.min.js": "e4a088e5bab93be6ee47c939eeb9ebaa80e0b39156d4bdfd1af9c844be81b6c4",
+    }
+    assets = files("openset.report") / "assets"
+    for name, digest in known.items():
+        assert hashlib.sha256((assets / name).read_bytes()).hexdigest() == digest
+    for name in ("chart.LICENSE.md", "chartjs-plugin-zoom.LICENSE.md"):
+        assert "The MIT License (MIT)" in (assets / name).read_text()

@@ -2,7 +2,8 @@
 
 Run as ``python benchmarks/score_stream.py [rows] [folder]``; 10 million rows × 384 take 8 GB. The floor is
 the time to read the ids and vectors with pyarrow, batch by batch, plus the time of the network's two products on
-rows that are in memory as float32 already; processor times say more where others work on the machine. Memory is the peak resident set of a process that only scores.
+rows that are in memory as float32 already; processor times say more where others work on
+the machine. Memory is the peak resident set of a process that only scores.
 """
 
 from __future__ import annotations

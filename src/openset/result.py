@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+import os
 import textwrap
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
@@ -167,7 +168,7 @@ def check_free(folder: Path, *, overwrite: bool) -> None:
         return
     if not folder.is_dir():
         raise ValueError(f"{folder} is a file: a run is written to a folder.")
-    if not any(folder.iterdir()):
+    if not os.listdir(folder):
         return
     if not (folder / RESULT).is_file():
         raise ValueError(f"{folder} holds other files and no run, so it is not replaced: choose another folder.")

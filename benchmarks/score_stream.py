@@ -1,9 +1,9 @@
 """``openset score`` on float16 embeddings in Parquet, against reading the file plus the bare matrix products.
 
-Run as ``python benchmarks/score_stream.py [rows] [folder]``; 10 million rows × 384 take 8 GB. The floor is
-the time to read the ids and vectors with pyarrow, batch by batch, plus the time of the network's two products on
-rows that are in memory as float32 already; processor times say more where others work on
-the machine. Memory is the peak resident set of a process that only scores.
+Run as ``python benchmarks/score_stream.py [rows] [folder]``; 10 million rows × 384 take 8 GB. The floor is the
+time to read the ids and vectors with pyarrow, batch by batch, plus the time of the network's two products on
+rows that are in memory as float32 already. Seconds count that reading, scoring and writing overlap, and mean
+little where others work on the machine; processor times do not. Memory is the peak of a process that only scores.
 """
 
 from __future__ import annotations

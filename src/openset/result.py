@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import html
 import json
+import os
 import textwrap
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
-from importlib import import_module
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -124,7 +124,7 @@ class Result:
         return self.scored.to_frame(backend)
 
     def save(self, folder: str | PathLike[str], *, overwrite: bool = False) -> None:
-        """Write model, scored target, ``result.json`` and ``settings.toml`` to a folder, all or nothing."""
+        """Write model, scored target, ``result.json``, settings and report to a folder, all or nothing."""
         from openset.data.writing import writing_table
 
         path = Path(folder)
@@ -137,11 +137,13 @@ class Result:
             (temporary / RESULT).write_text(content, encoding="utf-8")
             settings = RunSettings(**known_settings(self.summary.settings, RESULT))
             (temporary / SETTINGS).write_text(to_toml(settings), encoding="utf-8")
+            self.report(temporary / REPORT)
 
     def report(self, path: str | PathLike[str], *, examples: bool = True) -> None:
         """Write one self-contained HTML page; ``examples=False`` leaves the rows' content out."""
-        report = import_module("openset.report")
-        report.write_report(report.build(self), Path(path), examples=examples)
+        from openset.report import build, write_report
+
+        write_report(build(self), path, examples=examples)
 
     def _repr_html_(self) -> str:
         summary = self.summary
@@ -167,7 +169,7 @@ def check_free(folder: Path, *, overwrite: bool) -> None:
         return
     if not folder.is_dir():
         raise ValueError(f"{folder} is a file: a run is written to a folder.")
-    if not any(folder.iterdir()):
+    if not os.listdir(folder):
         return
     if not (folder / RESULT).is_file():
         raise ValueError(f"{folder} holds other files and no run, so it is not replaced: choose another folder.")

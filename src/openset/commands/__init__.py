@@ -5,11 +5,11 @@ from __future__ import annotations
 import typer
 
 from openset.commands.fit import fit
-from openset.commands.look import compare, evaluate, inspect
+from openset.commands.look import compare, evaluate, inspect, report
 from openset.commands.score import score
 
 
 def add_commands(app: typer.Typer) -> None:
     """Mount the commands on ``openset``."""
-    for command in (fit, score, inspect, compare, evaluate):
+    for command in (fit, score, report, inspect, compare, evaluate):
         app.command()(command)

@@ -1,4 +1,4 @@
-"""``openset inspect``, ``compare`` and ``evaluate``: what runs found, beside each other and beside labels."""
+"""``openset report``, ``inspect``, ``compare`` and ``evaluate``: what runs found, beside each other and beside labels."""
 
 from __future__ import annotations
 
@@ -18,6 +18,27 @@ from openset.commands.console import (
 )
 
 Run = Annotated[Path, typer.Argument(help="Folder that 'openset fit' wrote.")]
+
+
+def report(
+    run: Run,
+    out: Annotated[
+        Path | None, typer.Option(help="Where to write the page; RUN/report.html if not given.")
+    ] = None,
+    examples: Annotated[bool, typer.Option(help="Show the rows' own content, texts and pictures.")] = True,
+    verbose: Verbose = False,
+) -> None:
+    """Write a run's report anew: one HTML page that needs no network.
+
+    Example: openset report run --no-examples
+    """
+    with helpful_errors(verbose):
+        from openset.result import REPORT
+        from openset.running import load_run
+
+        page = out or run / REPORT
+        load_run(run).report(page, examples=examples)
+        show_text(f"report: {page}")
 
 
 def inspect(run: Run, verbose: Verbose = False, as_json: AsJson = False) -> None:

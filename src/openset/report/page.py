@@ -5,9 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import os
 import re
-import tempfile
 from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib.resources import files
@@ -17,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from openset.files import write_atomically
 from openset.report.charts import chart_data, finite
 from openset.report.content import excerpt, label_text, novel_name
 from openset.report.data import ReportData
@@ -36,15 +35,7 @@ def write_report(data: ReportData, path: str | PathLike[str], *, examples: bool 
     """
     page = render(data, examples=examples).encode()
     path = Path(path)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(page)
-        os.chmod(temporary, 0o644)  # mkstemp lets nobody else read
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    write_atomically(path, page)
     return path
 
 

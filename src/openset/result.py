@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from openset.data.records import Records
     from openset.scoring import ScoredTable
 
-MODEL, SCORED, RESULT, SETTINGS = "model", "scored_target.parquet", "result.json", "settings.toml"
+MODEL, SCORED, RESULT = "model", "scored_target.parquet", "result.json"
+SETTINGS, REPORT = "settings.toml", "report.html"
 _WIDTH = 78
 _MOST_CLASSES, _MOST_ROWS = 12, 10
 

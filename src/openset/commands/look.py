@@ -1,4 +1,4 @@
-"""``openset report``, ``inspect``, ``compare`` and ``evaluate``: what runs found, beside each other and beside labels."""
+"""``openset report``, ``inspect``, ``compare`` and ``evaluate``: what runs found, side by side or in a page."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ TESTABLE_SPLITS = 6
 """With fewer pairs a two-sided signed-rank test cannot fall below .05 (2 / 2⁵ = .06)."""
 HEAD_QUANTITIES = {"recall": "held-out target recall", "fpr": "held-out source FPR", "auroc": "AUROC",
                    "auprc": "AUPRC", "oscr": "OSCR"}  # fmt: skip
-_LABEL_WIDTH = 14
+_LABEL_WIDTH = 11
 _WITHOUT_WINS = ("top1",)
 """The paper counts wins of the open-set metrics only."""
 

@@ -132,6 +132,16 @@ def test_stand_ins_say_so_and_split_alike_twice(shared_data, dataset, classes, n
     assert set(problem.y_target) == {*problem.y, problem.novel_label}
 
 
+@pytest.mark.parametrize("fraction", [0.02, 0.5])
+def test_the_small_stand_in_reaches_any_novel_fraction(shared_data, fraction):
+    whole = build_problem("sun", "shift", "desert", 0, shared_data)
+    problem = build_problem("sun", "shift", "desert", 0, shared_data, novel_fraction=fraction)
+    assert problem.novel_fraction == pytest.approx(fraction, abs=0.002) and problem.stand_in_for == "SUN397"
+    assert (problem.y_test == problem.novel_label).mean() == pytest.approx(fraction, abs=0.01)
+    assert (problem.X == whole.X).all() and problem.manifest_checksum != whole.manifest_checksum
+    assert set(map(bytes, problem.X_test)).isdisjoint(map(bytes, problem.X_target))
+
+
 @pytest.fixture
 def pixels_as_features(monkeypatch):
     def encode(images, encoder, *, progress):

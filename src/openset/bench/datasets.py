@@ -16,6 +16,7 @@ from openset.bench.problems import (
     Setting,
     problem_from_split,
     register_source,
+    thinned,
 )
 from openset.data.amazon import PAPER_CATEGORIES
 from openset.data.dataset import Dataset
@@ -115,7 +116,10 @@ def _sun397(
 def _sun(
     setting: Setting, novel: str, seed: int, data_dir: Path | None, *, novel_fraction: float | None = None
 ) -> BenchProblem:
-    """Indoor and man-made outdoor scenes, whose categories are the subtypes; one category is new."""
+    """Indoor and man-made outdoor scenes, whose categories are the subtypes; one category is new.
+
+    It has some 250 images at most, so that a large ``novel_fraction`` leaves out known rows of the target.
+    """
     from openset.shift import content_keys, subtype_shift
 
     data, features = _features("sun_scenes", data_dir)
@@ -125,11 +129,12 @@ def _sun(
         novel_subtypes=[novel],
         known=SUN_KNOWN,
         shift=setting == "shift",
-        novel_fraction=novel_fraction,
+        novel_share=0.5 if novel_fraction is None else 1.0,
         content=content_keys(features),
         random_state=seed,
     )
-    return problem_from_split(features, split, stand_in_for=data.stand_in_for or "")
+    problem = problem_from_split(features, split, stand_in_for=data.stand_in_for or "")
+    return problem if novel_fraction is None else thinned(problem, novel_fraction, seed)
 
 
 def _clinc(

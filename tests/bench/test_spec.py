@@ -86,9 +86,8 @@ def test_loading_by_name_and_by_path(tiny_path, tmp_path):
 NAMED_BY_THE_PAPER = {
     "table-settings", "table-summary", "table-sun397-rn50", "table-sun397-vitl14", "table-cifar100",
     "table-amazon", "table-with-without-shift", "table-top1", "table-joint-learning", "table-target-recall",
-    "table-msp",
-    "table-synthetic", "ablation-grid-density", "ablation-grid-range", "figure-bars", "figure-alpha",
-    "figure-beta", "quick",
+    "table-msp", "table-synthetic", "ablation-grid-density", "ablation-grid-range", "figure-bars",
+    "figure-alpha", "figure-beta", "quick",
 }  # fmt: skip
 
 

@@ -31,6 +31,14 @@ def test_the_table_of_heads_holds_every_point_and_the_choice_is_one_of_its_rows(
     assert fitted.stop_reason_ == "max_steps" and fitted.n_steps_ == 150
 
 
+def test_head_scores_hold_the_novelty_score_in_the_selected_head_s_column(fitted, small):
+    scores = fitted.head_scores(small.X_test)
+    assert scores.shape == (1, len(small.X_test), len(PAPER_GRID))
+    np.testing.assert_array_equal(scores[0, :, fitted.selected_.head], fitted.novelty_score(small.X_test))
+    with pytest.raises(ValueError, match="no novelty heads: pass X_target"):
+        CoLOR(max_steps=5).fit(small.X, small.y).head_scores(small.X_test)
+
+
 def test_out_of_fold_scores_cover_the_held_out_fifth_of_target(fitted, small):
     scored = ~np.isnan(fitted.target_novelty_score_)
     assert scored.sum() == pytest.approx(len(small.X_target) / 5, abs=1)

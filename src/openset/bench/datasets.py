@@ -16,6 +16,7 @@ from openset.bench.problems import (
     Setting,
     problem_from_split,
     register_source,
+    thinned,
 )
 from openset.data.amazon import PAPER_CATEGORIES
 from openset.data.dataset import Dataset
@@ -115,7 +116,10 @@ def _sun397(
 def _sun(
     setting: Setting, novel: str, seed: int, data_dir: Path | None, *, novel_fraction: float | None = None
 ) -> BenchProblem:
-    """Indoor and man-made outdoor scenes, whose categories are the subtypes; one category is new."""
+    """Indoor and man-made outdoor scenes, whose categories are the subtypes; one category is new.
+
+    It has some 250 images at most, so that a large ``novel_fraction`` leaves out known rows of the target.
+    """
     from openset.shift import content_keys, subtype_shift
 
     data, features = _features("sun_scenes", data_dir)
@@ -125,11 +129,12 @@ def _sun(
         novel_subtypes=[novel],
         known=SUN_KNOWN,
         shift=setting == "shift",
-        novel_fraction=novel_fraction,
+        novel_share=0.5 if novel_fraction is None else 1.0,
         content=content_keys(features),
         random_state=seed,
     )
-    return problem_from_split(features, split, stand_in_for=data.stand_in_for or "")
+    problem = problem_from_split(features, split, stand_in_for=data.stand_in_for or "")
+    return problem if novel_fraction is None else thinned(problem, novel_fraction, seed)
 
 
 def _clinc(
@@ -166,19 +171,38 @@ def _cifar(
     data_dir: Path | None,
     *,
     encoder: str | None = None,
+    **options: Any,
+) -> BenchProblem:
+    """CIFAR-100 by frozen features."""
+    data, features = _features("cifar100", data_dir, encoder)
+    return _cifar_problem(data, features, setting, novel, seed, **options)
+
+
+def _cifar_images(setting: Setting, novel: str, seed: int, data_dir: Path | None, **options: Any) -> BenchProblem:
+    """CIFAR-100 as it is, for methods with a backbone."""
+    data = _dataset("cifar100", data_dir)
+    return _cifar_problem(data, _present(data.images), setting, novel, seed, **options)
+
+
+def _cifar_problem(
+    data: Dataset,
+    rows: NDArray[Any],
+    setting: Setting,
+    novel: str,
+    seed: int,
+    *,
     known: Sequence[str] = (),
     without: Sequence[str] = (),
     novel_share: float = 0.5,
     novel_fraction: float | None = None,
 ) -> BenchProblem:
-    """CIFAR-100 by frozen features; copies of an image are left out, unlike in the paper.
+    """The paper's recipe; copies of an image are left out, unlike in the paper.
 
     ``known`` are superclasses, the paper's four by default. A new class may be taken out of one of them; classes
     named by ``without`` are left out too, so that the superclasses keep equally many subtypes.
     """
     from openset.shift import CIFAR_SUPERCLASSES, cifar_shift, content_keys
 
-    data, features = _features("cifar100", data_dir, encoder)
     fine = _present(data.subtype)
     used = np.flatnonzero(~np.isin(fine, [name for name in without if name != novel]))
     split = cifar_shift(
@@ -193,7 +217,17 @@ def _cifar(
         content=content_keys(_present(data.images)[used]),
         random_state=seed,
     )
-    return problem_from_split(features[used], split)
+    return problem_from_split(rows[used], split)
+
+
+@lru_cache(maxsize=2)
+def _dataset(name: str, data_dir: Path | None) -> Dataset:
+    from openset.data.catalogue import load_dataset
+
+    place, options = _PLACES[name]
+    if data_dir is None:
+        raise ValueError(f"{name} needs a data folder: pass --data FOLDER, which holds {place}.")
+    return load_dataset(name, data_dir / place, **options)
 
 
 @lru_cache(maxsize=2)
@@ -201,15 +235,12 @@ def _features(
     name: str, data_dir: Path | None, encoder: str | None = None, progress: bool = False
 ) -> tuple[Dataset, NDArray[np.float32]]:
     """A dataset and features of its rows: those that came with it, or an encoder's, which are cached on disk."""
-    from openset.data.catalogue import load_dataset
     from openset.encoders import encode_images, encode_texts
 
-    place, options = _PLACES[name]
-    if data_dir is None:
-        raise ValueError(f"{name} needs a data folder: pass --data FOLDER, which holds {place}.")
-    data = load_dataset(name, data_dir / place, **options)
+    data = _dataset(name, data_dir)
     if data.features is not None:
         return data, np.asarray(data.features, np.float32)
+    assert data_dir is not None
     if data.texts is not None:
         return data, encode_texts(data.texts, _encoder(encoder or "minilm", data_dir), progress=progress)
     chosen = _encoder(encoder or "efficientnet_lite0", data_dir)
@@ -290,5 +321,14 @@ register_source(
         novel=CIFAR_NOVEL,
         files=("cifar100/cifar100_26classes.npz",),
         prepare=_encoding("cifar100"),
+    )
+)
+register_source(
+    ProblemSource(
+        "cifar100-images",
+        _cifar_images,
+        "CIFAR-100 images, for methods with a backbone",
+        novel=CIFAR_NOVEL,
+        files=("cifar100/cifar100_26classes.npz",),
     )
 )

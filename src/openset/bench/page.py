@@ -61,5 +61,5 @@ def _times(results: Results) -> Table:
         for label, values in seconds.items()
     ]
     total = sum(map(sum, seconds.values()))
-    section = Section(f"{total / 60:.0f} minutes in all", tuple(rows))
+    section = Section(f"{total:.0f} CPU seconds in all, on one thread each", tuple(rows))
     return Table("Time", ("method", "runs", "CPU s a run", "CPU s in all"), (section,))

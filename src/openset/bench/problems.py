@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from openset.params import check_choice
+from openset.params import check_choice, check_number
 
 Setting = Literal["shift", "no-shift"]
 SETTINGS: tuple[Setting, ...] = ("shift", "no-shift")
@@ -144,6 +144,37 @@ def problem_from_split(rows: NDArray[Any], split: Any, *, stand_in_for: str = ""
         manifest_checksum=split.manifest.checksum,
         stand_in_for=stand_in_for,
     )
+
+
+def thinned(problem: BenchProblem, novel_fraction: float, seed: int) -> BenchProblem:
+    """The problem with novel or known rows of target and test left out at random, for that share of novel ones.
+
+    >>> problem = build_problem("synthetic", "shift", "novel", 0, n_source=90, n_target=50, n_test=50)
+    >>> half = thinned(problem, 0.5, seed=0)
+    >>> half.novel_fraction, len(half.X_target), len(half.X)
+    (0.5, 10, 90)
+    """
+    check_number("novel_fraction", novel_fraction, high=1, open_low=True, open_high=True)
+    random = np.random.default_rng([seed, 1])
+
+    def kept(labels: NDArray[Any]) -> NDArray[np.intp]:
+        is_novel = labels == problem.novel_label
+        novel, known = (random.permutation(np.flatnonzero(rows)) for rows in (is_novel, ~is_novel))
+        odds = novel_fraction / (1 - novel_fraction)
+        n_novel = min(len(novel), round(len(known) * odds))
+        return np.sort(np.concatenate([novel[:n_novel], known[: round(n_novel / odds)]]))
+
+    target, test = kept(problem.y_target), kept(problem.y_test)
+    made = problem_of(
+        problem.X,
+        problem.y,
+        problem.X_target[target],
+        problem.y_target[target],
+        problem.X_test[test],
+        problem.y_test[test],
+        problem.novel_label,
+    )
+    return replace(made, stand_in_for=problem.stand_in_for)
 
 
 def problem_of(

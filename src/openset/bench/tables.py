@@ -21,7 +21,7 @@ TESTABLE_SPLITS = 6
 """With fewer pairs a two-sided signed-rank test cannot fall below .05 (2 / 2⁵ = .06)."""
 HEAD_QUANTITIES = {"recall": "held-out target recall", "fpr": "held-out source FPR", "auroc": "AUROC",
                    "auprc": "AUPRC", "oscr": "OSCR"}  # fmt: skip
-_LABEL_WIDTH = 14
+_LABEL_WIDTH = 11
 _WITHOUT_WINS = ("top1",)
 """The paper counts wins of the open-set metrics only."""
 
@@ -186,7 +186,8 @@ def heads_table(results: Results) -> Table:
         kept = [h for h in stored.result.heads if "auroc" in h and h["member"] == 0] if stored else []
         if kept:
             setting = "with" if planned.run.setting == "shift" else "without"
-            about = f"{planned.label} on {planned.problem}, {setting} shift, novel {planned.run.novel}"
+            x = "" if planned.x is None else f" at {planned.x:g}"
+            about = f"{planned.label}{x} on {planned.problem}, {setting} shift, novel {planned.run.novel}"
             stand_in = (
                 f" (stand-in for {stored.result.stand_in_for})" if stored and stored.result.stand_in_for else ""
             )
@@ -243,13 +244,8 @@ def terminal(table: Table) -> Any:
     widths = [max(len(cell.text) for cell in column) for column in zip(*rows, strict=True)]
     parts: list[Any] = [Text(table.title, style="bold")]
     for section in table.sections:
-        shown = RichTable(
-            title=section.title,
-            title_justify="left",
-            box=box.SIMPLE_HEAD,
-            pad_edge=False,
-            padding=(0, 1, 0, 0),
-        )
+        parts.append(Text(section.title, style="italic"))  # as the table's own title it would wrap at its width
+        shown = RichTable(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
         shown.add_column(table.headings[0], overflow="fold", min_width=min(widths[0], _LABEL_WIDTH))
         for heading, width in zip(table.headings[1:], widths[1:], strict=True):
             shown.add_column(heading, justify="right", no_wrap=True, min_width=width)

@@ -1,0 +1,172 @@
+"""The paper's datasets and their stand-ins as problems: which is taken, what a page says of it, who encodes."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from openset.bench import datasets
+from openset.bench.problems import build_problem, get_source, source_for
+from openset.bench.runner import sweep
+from openset.bench.runs import expand
+from openset.bench.spec import load_spec, parse_spec
+from openset.bench.store import Store
+from openset.data.amazon import PAPER_CATEGORIES
+from openset.data.dataset import Dataset
+
+
+@pytest.fixture(autouse=True)
+def forget_features():
+    yield
+    datasets._features.cache_clear()
+    datasets._dataset.cache_clear()
+
+
+@pytest.fixture
+def official_amazon(tmp_path):
+    """Official files of a few reviews each, beside nothing else."""
+    folder = tmp_path / "amazon_reviews"
+    folder.mkdir()
+    for category in PAPER_CATEGORIES:
+        with gzip.open(folder / f"{category}_5.json.gz", "wt") as file:
+            for i in range(80):
+                review = {"overall": 5.0 if i % 2 else 1.0, "reviewText": f"{category} review {i}"}
+                file.write(json.dumps(review) + "\n")
+    return tmp_path
+
+
+@pytest.fixture
+def counted_encoder(monkeypatch):
+    """An encoder of eight features that tells how often it was asked, and with which model."""
+    asked = []
+
+    def encode(texts, encoder, *, progress):
+        asked.append((str(encoder), progress))
+        random = np.random.default_rng(0)
+        return random.normal(size=(len(texts), 8)).astype(np.float32)
+
+    monkeypatch.setattr("openset.encoders.encode_texts", encode)
+    return asked
+
+
+def test_the_stand_in_is_taken_where_the_official_files_are_not(tmp_path, official_amazon):
+    assert source_for("amazon", None).name == "amazon-fdu-mtl"
+    assert source_for("amazon", official_amazon).name == "amazon"
+    (official_amazon / "amazon_reviews" / "Software_5.json.gz").unlink()
+    assert source_for("amazon", official_amazon).name == "amazon-fdu-mtl"
+    assert source_for("sun397", tmp_path).name == "sun"
+    (tmp_path / "SUN397").mkdir()
+    assert source_for("sun397", tmp_path).name == "sun397"
+
+
+def test_a_plan_on_a_stand_in_has_its_classes_and_name_and_keeps_the_preset(official_amazon):
+    spec = load_spec("table-amazon")
+    on_stand_in, on_official = expand(spec), expand(spec, official_amazon)
+    assert {plan.run.dataset for plan in on_stand_in} == {"amazon-fdu-mtl"}
+    assert {plan.run.novel for plan in on_stand_in} == set(datasets.STAND_IN_CATEGORIES)
+    assert {plan.problem for plan in on_stand_in} == {"amazon-fdu-mtl, settings of amazon_reviews"}
+    assert {plan.run.encoder for plan in on_stand_in} == {None}
+    assert {plan.run.novel for plan in on_official} == set(PAPER_CATEGORIES)
+    assert {plan.run.encoder for plan in on_official} == {"FacebookAI/roberta-base"}
+    assert [plan.run.parameters for plan in on_stand_in[:18]] == [
+        plan.run.parameters for plan in on_official[:18]
+    ]
+    both = [plan.problem for plan in expand(load_spec("figure-bars"))]
+    assert set(both) == {"sun, settings of sun397_resnet50", "sun, settings of sun397_vitl14"}
+
+
+def test_official_reviews_are_encoded_by_a_model_of_the_data_folder(official_amazon, counted_encoder):
+    (official_amazon / "encoders" / "roberta-base").mkdir(parents=True)
+    problem = build_problem(
+        "amazon", "shift", "Software", 0, official_amazon, encoder="FacebookAI/roberta-base", novel_fraction=0.1
+    )
+    assert problem.stand_in_for == "" and problem.X.shape[1] == 8
+    assert set(problem.y) == set(PAPER_CATEGORIES) - {"Software"}
+    assert problem.novel_fraction == pytest.approx(0.1, abs=0.01)
+    assert counted_encoder == [(str(official_amazon / "encoders" / "roberta-base"), False)]
+
+
+def test_encoding_happens_once_and_before_the_runs(official_amazon, counted_encoder, tmp_path, monkeypatch):
+    spec = parse_spec('[[problem]]\ndataset = "amazon"\nseeds = [0]\n[[method]]\nname = "knn"', "s")
+    order = []
+
+    def results(on, runs, data_dir, jobs, progress):
+        order.extend(counted_encoder)
+        return iter(())
+
+    monkeypatch.setattr("openset.bench.runner._results", results)
+    store = Store(tmp_path / "runs.sqlite")
+    sweep(spec, store, data_dir=official_amazon, show_progress=True)
+    assert order == [("minilm", True)]
+
+
+def test_sun397_takes_subtypes_of_a_natural_group_for_new(monkeypatch, tmp_path):
+    names = [(c, f"/{c}/{s}", "indoor") for c in ("home", "work") for s in "abcd"]
+    names += [(g, f"/{g}/{i}", "outdoor_natural") for g in get_source("sun397").novel for i in range(16)]
+    rows = [name for name in names for _ in range(30)]
+    random = np.random.default_rng(0)
+    made = Dataset(
+        "sun397", "SUN397", "", np.array([r[0] for r in rows]), subtype=np.array([r[1] for r in rows]),
+        features=random.normal(size=(len(rows), 4)), columns={"level1": np.array([r[2] for r in rows])},
+    )  # fmt: skip
+    monkeypatch.setattr("openset.data.catalogue.load_dataset", lambda name, path, **options: made)
+    problem = build_problem("sun397", "shift", "water_ice_snow", 0, tmp_path, encoder="microsoft/resnet-50")
+    assert set(problem.y) == {"home", "work"} and problem.novel_label not in problem.y
+    assert 0 < problem.novel_fraction < 0.3
+
+
+@pytest.mark.parametrize(
+    ("dataset", "classes", "n_features"),
+    [("amazon-fdu-mtl", 5, 384), ("sun", 2, 1280)],
+)
+def test_stand_ins_say_so_and_split_alike_twice(shared_data, dataset, classes, n_features):
+    novel = get_source(dataset).novel[0]
+    problem, again = (build_problem(dataset, "shift", novel, 0, shared_data) for _ in range(2))
+    assert problem.stand_in_for in ("Amazon Reviews 2018", "SUN397")
+    assert problem.manifest_checksum == again.manifest_checksum
+    assert len(set(problem.y)) == classes and problem.X.shape[1] == n_features
+    assert set(problem.y_target) == {*problem.y, problem.novel_label}
+
+
+@pytest.mark.parametrize("fraction", [0.02, 0.5])
+def test_the_small_stand_in_reaches_any_novel_fraction(shared_data, fraction):
+    whole = build_problem("sun", "shift", "desert", 0, shared_data)
+    problem = build_problem("sun", "shift", "desert", 0, shared_data, novel_fraction=fraction)
+    assert problem.novel_fraction == pytest.approx(fraction, abs=0.002) and problem.stand_in_for == "SUN397"
+    assert (problem.y_test == problem.novel_label).mean() == pytest.approx(fraction, abs=0.01)
+    assert (problem.X == whole.X).all() and problem.manifest_checksum != whole.manifest_checksum
+    assert set(map(bytes, problem.X_test)).isdisjoint(map(bytes, problem.X_target))
+
+
+@pytest.fixture
+def pixels_as_features(monkeypatch):
+    def encode(images, encoder, *, progress):
+        return np.asarray(images)[:, ::8, ::8].reshape(len(images), -1).astype(np.float32)
+
+    monkeypatch.setattr("openset.encoders.encode_images", encode)
+
+
+@pytest.mark.parametrize("novel", ["tulip", "dolphin"])
+def test_a_new_class_can_be_taken_out_of_a_known_superclass(shared_data, pixels_as_features, novel):
+    (problem,) = [p for p in load_spec("table-joint-learning").problems if "tulip" in p.novel]
+    made = build_problem("cifar100", "shift", novel, 0, shared_data, **problem.options)
+    assert set(made.y) == {"aquatic_mammals", "flowers"}
+    assert 0.25 < made.novel_fraction < 0.32  # the paper's is .29
+    outside = {key: value for key, value in problem.options.items() if key != "without"}
+    fractions = [
+        build_problem("cifar100", "shift", "baby", seed, shared_data, **outside).novel_fraction
+        for seed in (0, 8, 103, 573, 1057)
+    ]
+    assert np.mean(fractions) == pytest.approx(0.23, abs=0.005)  # the paper prints .23±.05
+    assert np.std(fractions, ddof=1) == pytest.approx(0.05, abs=0.01)
+
+
+def test_no_data_folder_is_an_error_that_names_what_is_missing():
+    with pytest.raises(ValueError, match="needs a data folder: pass --data FOLDER, which holds clinc150"):
+        build_problem("clinc150", "shift", "credit_cards", 0)
+    spec = replace(load_spec("results-clinc150"))
+    assert spec.missing_files(None) == ["clinc150/queries.parquet"]

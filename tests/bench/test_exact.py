@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+import pytest
+
+from openset.bench.problems import build_problem
+from openset.bench.runs import execute, expand
+from openset.bench.spec import parse_spec
+from openset.theory.problem import LinearGaussianProblem
+from openset.theory.sweep import sweep
+
+SIZES = {"d": 300, "n_source": 60, "n_target": 30, "r_mu": 0.3, "alpha": 0.2}
+SPEC = """
+metrics = ["auroc", "auprc"]
+[[problem]]
+dataset = "linear-gaussian"
+settings = ["shift"]
+seeds = [0, 1]
+options = { d = 300, n_source = 60, n_target = 30, r_mu = 0.3, alpha = 0.2, n_test = 100 }
+sweep = { r_eta = [0.5, 1.5] }
+[[method]]
+name = "dd"
+[[method]]
+name = "color"
+"""
+
+
+def test_runs_equal_the_theory_s_sweep():
+    base = LinearGaussianProblem(**SIZES, r_eta=1.0)
+    outcomes = {
+        (o.value, o.seed, o.rule): o
+        for o in sweep(base, "r_eta", [0.5, 1.5], seeds=[0, 1], n_test=100, workers=1)
+    }
+    for plan in expand(parse_spec(SPEC, "s")):
+        result = execute(plan.run, None)
+        assert result.failure == ""
+        expected = outcomes[plan.x, plan.run.seed, plan.run.method]
+        assert result.metrics["auroc"] == pytest.approx(expected.auroc, abs=1e-9)
+        assert result.metrics["auprc"] == pytest.approx(expected.auprc_test, abs=1e-9)
+        assert result.metrics["certificate"] < 1e-9 and result.metrics["novel_fraction"] == 0.2
+
+
+def test_what_it_cannot_do_is_told():
+    knn = parse_spec(SPEC.replace('"dd"', '"knn"'), "s")
+    assert "method='knn' is not valid: expected one of 'dd'" in execute(expand(knn)[0].run, None).failure
+    crowded = parse_spec(SPEC.replace("d = 300", "d = 4"), "s")
+    assert "too many rows for its features" in execute(expand(crowded)[0].run, None).failure
+    with pytest.raises(ValueError, match="with shift: set r_mu"):
+        build_problem("linear-gaussian", "no-shift", "novel", 0)

@@ -1,0 +1,93 @@
+"""Pages of results: what they say, and that the smallest one committed comes out again cell by cell."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from openset.bench.page import results_page
+from openset.bench.tables import heads_table, main_table, results_of
+from openset.cli import app
+
+COMMITTED = Path(__file__).parents[2] / "docs" / "results" / "tiny.md"
+
+
+def cells(page, *, timed=("s",)):
+    """Every cell of every table below its section, without times, which no two machines share."""
+    found, section, headings = {}, "", []
+    for line in page.partition("\n## Time\n")[0].splitlines():
+        if line.startswith("#"):
+            section, headings = line, []
+        elif line.startswith("| "):
+            row = [cell.strip() for cell in line.strip("| ").split(" | ")]
+            if not headings:
+                headings = row
+                continue
+            for i, (heading, cell) in enumerate(zip(headings, row, strict=True)):
+                if heading not in timed:
+                    found[section, row[0], i] = cell
+    return found
+
+
+def test_the_smallest_page_regenerates_cell_by_cell(tmp_path, monkeypatch):
+    text = COMMITTED.read_text("utf-8")
+    commands = re.findall(r"^    openset (.*)$", text, flags=re.MULTILINE)
+    assert len(commands) == 2
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "docs" / "results").mkdir(parents=True)
+    for command in commands:
+        ended = CliRunner().invoke(app, command.replace("--jobs 2", "--jobs 1").split())
+        assert ended.exit_code == 0, ended.output
+    again = (tmp_path / "docs" / "results" / "tiny.md").read_text("utf-8")
+    assert len(cells(text)) == 2 * 2 * 8 and cells(again) == cells(text)
+
+
+def test_every_page_names_a_spec_and_its_own_path():
+    from openset.bench.spec import built_in_specs
+
+    for page in COMMITTED.parent.glob("*.md"):
+        run, table = re.findall(r"^    openset bench (.*)$", page.read_text("utf-8"), flags=re.MULTILINE)
+        assert run.split()[1] == table.split()[1] and run.split()[1] in built_in_specs()
+        assert table.endswith(f"--out docs/results/{page.name}")
+
+
+@pytest.fixture(scope="module")
+def results(tiny, finished):
+    return results_of(tiny, finished)
+
+
+def test_a_page_has_commands_versions_date_and_times(results):
+    page = results_page(results, Path("docs/results/it.md"), Path("my data"))
+    assert "    openset bench run tiny --data 'my data' --jobs 2\n" in page
+    assert "    openset bench table tiny --data 'my data' --out docs/results/it.md\n" in page
+    assert f"with openset {results.code} (python 3." in page and re.search(r"^on \d{4}-\d\d-\d\d", page, re.M)
+    assert "## Time" in page and re.search(r"\| knn \| 4 \| \d+\.\d \| \d+ \|", page)
+    assert "stand-in" not in page
+
+
+def test_a_page_on_a_stand_in_says_so(results):
+    from dataclasses import replace
+
+    replaced = replace(results, blocks=[replace(block, stand_in_for="SUN397") for block in results.blocks])
+    page = results_page(replaced, Path("it.md"), None)
+    assert page.startswith("# A tiny experiment (on stand-in data)\n")
+    assert "**A stand-in**: small is no SUN397" in page and page.count("(stand-in for SUN397)") >= 2
+    assert "(on stand-in data)" in main_table(replaced).title
+
+
+def test_all_heads_stand_in_a_table_and_the_selected_ones_are_marked(results):
+    table = heads_table(results)
+    assert table.headings == ("α̂", "seed 0", "seed 1")
+    assert len(table.sections) == 2 * 2 * 5  # settings, variants of CoLOR, quantities
+    for section in table.sections:
+        assert [row[0].text for row in section.rows] == ["0.05", "0.10"]
+        for column in list(zip(*section.rows, strict=True))[1:]:
+            assert sum(cell.bold for cell in column) == 1
+    stored = {(p.run, p.label): s for p, s in results.plan if p.label == "CoLOR"}
+    run = next(s for s in stored.values() if s is not None)
+    (selected,) = [head for head in run.result.heads if head["selected"]]
+    for metric in ("auroc", "auprc", "oscr"):
+        assert selected[metric] == pytest.approx(run.result.metrics[metric])

@@ -326,7 +326,7 @@ register(
         "openset.methods.names:MCM",
         "MCM: likeness to the nearest class name",
         "Ming et al. 2022, NeurIPS",
-        needs="nothing; embeddings of class names if there are",
+        needs="nothing",
         assumes="a new class is about equally unlike all known names",
     )
 )

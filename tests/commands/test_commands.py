@@ -39,7 +39,7 @@ def test_fit_score_inspect_compare_and_evaluate(problem_files, tmp_path):
     assert "3: width, height, weight" in done.output
     assert max(map(len, done.output.splitlines()[:-1])) <= 80
     assert sorted(p.name for p in (tmp_path / "run").iterdir()) == [
-        "model", "result.json", "scored_target.parquet", "settings.toml",
+        "model", "report.html", "result.json", "scored_target.parquet", "settings.toml",
     ]  # fmt: skip
 
     fitted = pq.read_table(tmp_path / "run" / "scored_target.parquet").to_pandas()
@@ -47,6 +47,11 @@ def test_fit_score_inspect_compare_and_evaluate(problem_files, tmp_path):
         done = call("score", tmp_path / "run", problem_files / name, "--out", tmp_path / "scored.parquet")
         assert done.exit_code == 0, done.output
         pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / "scored.parquet"), fitted)
+
+    page = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
+    assert "<!doctype html>" in page[:20].lower() and "Which rows" in page
+    assert call("report", tmp_path / "run", "--out", tmp_path / "again.html", "--no-examples").exit_code == 0
+    assert len((tmp_path / "again.html").read_bytes()) < len(page.encode())
 
     shown = call("inspect", tmp_path / "run", "-v")
     assert shown.exit_code == 0 and "Verdict: clear" in shown.output and "validation_fraction" in shown.output

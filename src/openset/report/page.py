@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from openset.errors import MissingExtraError
 from openset.files import write_atomically
 from openset.report.charts import chart_data, finite
 from openset.report.content import excerpt, label_text, novel_name
@@ -152,7 +153,10 @@ def _shares_above(data: ReportData) -> dict[str, float] | None:
 
 @cache
 def _template() -> Any:
-    from jinja2 import BaseLoader, Environment, StrictUndefined
+    try:  # torch brings it along, so that it is missing only where somebody took it out
+        from jinja2 import BaseLoader, Environment, StrictUndefined
+    except ImportError:
+        raise MissingExtraError("the report", "report") from None
 
     environment = Environment(
         loader=BaseLoader(), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True

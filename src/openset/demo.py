@@ -21,7 +21,7 @@ GROUPS = ((0, 1, 2), (3, 4, 5), (6, 7, 8))
 NOVEL_DIGIT = 9
 NOVEL_FRACTION = 0.08
 METHODS = ("source_only", "dd", "color")
-MEMBERS = 4
+MEMBERS = 3
 """Networks a method trains together: single ones scatter widely on a few hundred rows, of all methods alike."""
 
 

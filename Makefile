@@ -2,6 +2,7 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
+BASE   := $(VENV)/.installed-base
 STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
@@ -10,13 +11,18 @@ STAMP  := $(VENV)/.installed
 help:  ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 20
 
-$(STAMP): pyproject.toml constraints.txt
+$(BASE): pyproject.toml constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "Installing openset and its pinned dependencies into $(VENV) (a minute or two, once) ..."
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt -e '.[plot]'
+	@touch $(BASE)
+
+$(STAMP): $(BASE)
+	@echo "Installing what tests and benchmarks need besides (a few minutes, once) ..."
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	@touch $(STAMP)
 
-demo: $(STAMP)  ## CoLOR against a discriminator on real digits, under a minute
+demo: $(BASE)  ## CoLOR against a discriminator on real digits, under a minute
 	@$(BIN)/openset demo
 
 test: lint types contract  ## everything CI checks: style, types, imports, tests, doctests, README
@@ -40,7 +46,7 @@ benchmark: $(STAMP)  ## speed and memory, as ratios measured in one run
 
 constraints: $(STAMP)  ## write constraints.txt anew from what is installed
 	@$(BIN)/python -m pip freeze --exclude-editable | sed -E 's/^(torch==[0-9.]+).*/\1/' > constraints.txt
-	@touch $(STAMP)
+	@touch $(BASE) $(STAMP)
 
 clean:  ## remove .venv and caches
 	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist

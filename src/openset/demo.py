@@ -182,7 +182,9 @@ def _print_table(runs: list[DemoRun], seeds: int, steps: int) -> None:
     table.add_section()
     table.add_row("true", "", "", "", "", true, style="dim")
     _console().print(table)
-    _console().print("Means ± sd over splits; novel = estimated novel fraction of the target.", style="dim")
+    _console().print(
+        f"Means ± sd over splits, {MEMBERS} networks each; novel: estimated share of the target.", style="dim"
+    )
 
 
 def _mean_sd(values: list[float]) -> str:

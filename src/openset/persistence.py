@@ -170,6 +170,7 @@ def _manifest_digest(manifest: dict[str, Any]) -> str:
 
 
 def _model_card(model: Any, method: Method, manifest: dict[str, Any]) -> str:
+    shape = getattr(model, "row_kind_", {"shape": [model.n_features_in_]})["shape"]
     fraction = model.novel_fraction_
     found = "not estimated (fitted without a target)" if fraction is None else f"{fraction} ({fraction.method})"
     lines = [
@@ -181,7 +182,7 @@ def _model_card(model: Any, method: Method, manifest: dict[str, Any]) -> str:
         "|---|---|",
         f"| source rows | {model.n_source_} |",
         f"| target rows | {model.n_target_} |",
-        f"| features | {' × '.join(map(str, getattr(model, 'row_shape_', (model.n_features_in_,))))} |",
+        f"| features | {' × '.join(map(str, shape))} |",
         f"| known classes | {len(model.classes_)}: {_shortened(model.classes_)} |",
         f"| novel label | {_cell(model.novel_label_)} |",
         f"| novel fraction of the target | {found} |",

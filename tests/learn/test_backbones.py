@@ -184,10 +184,16 @@ def test_images_of_bytes_are_never_floats_all_at_once():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda X: X[:, :6], "X has 6 features, but CoLOR is expecting 8"),
+        (
+            lambda X: X[:, :6],
+            r"X has rows of shape \(6, 8, 3\) and type uint8, but X was fitted .* shape \(8, 8, 3\)",
+        ),
         (lambda X: X[:, :, :6], r"shape \(8, 6, 3\) and type uint8, but X was fitted .* shape \(8, 8, 3\)"),
         (lambda X: X / 255, "type float, but X was fitted"),
-        (lambda X: X.reshape(len(X), -1), "X has 192 features, but CoLOR is expecting 8"),
+        (
+            lambda X: X.reshape(len(X), -1),
+            r"X has rows of shape \(192,\) and type uint8, but X was fitted .* shape \(8, 8, 3\)",
+        ),
     ],
 )
 def test_rows_of_another_kind_are_refused(images, change, message):

@@ -238,7 +238,7 @@ def test_members_score_every_target_row_out_of_fold_and_survive_saving(maps, tmp
     model.save(tmp_path)
     loaded = openset.load(tmp_path)
     np.testing.assert_array_equal(loaded.novelty_score(maps.X_test), model.novelty_score(maps.X_test))
-    assert loaded.row_shape_ == (4, 6)
+    assert loaded.row_kind_ == {"shape": [4, 6], "bytes": False}
     assert "| features | 4 × 6 |" in (tmp_path / "README.md").read_text()
 
 

@@ -65,10 +65,6 @@ class ANNA(BODA):
     best on target labels, which nobody has; here it is, after the warm-up, the network with the lowest cross
     entropy over k + 1 classes on held-out source rows (docs/decisions/0012-anna.md).
 
-    Attributes
-    ----------
-    row_shape_ : (cells, features), or the shape of a row that the backbone takes
-
     References
     ----------
     Li, Liu, Han and Yuan (2023), Adjustment and alignment for unbiased open set domain adaptation.
@@ -85,7 +81,6 @@ class ANNA(BODA):
     True
     """
 
-    row_shape_: tuple[int, ...]
     _presets: ClassVar[dict[str, dict[str, Any]]] = PRESETS["anna"]
 
     @takes_parameters_of(BODA)
@@ -126,14 +121,7 @@ class ANNA(BODA):
         shape: tuple[int, ...] = np.shape(as_rows(X, name))
         if self.backbone is None and len(shape) != 3:
             raise ValueError(f"{name} has shape {shape}, but ANNA needs {_advice(len(shape))}")
-        if not reset and len(shape) > 1 and shape[1:] != self.row_shape_:
-            raise ValueError(
-                f"{name} has rows of shape {shape[1:]}, but ANNA was fitted on rows of shape {self.row_shape_}."
-            )
-        rows = super()._check_rows(X, name, reset=reset)
-        if reset:
-            self.row_shape_ = rows.shape[1:]
-        return rows
+        return super()._check_rows(X, name, reset=reset)
 
     def _objective(self, problem: Problem) -> AnnaObjective:
         return AnnaObjective(

@@ -16,8 +16,10 @@ from numpy.typing import NDArray
 from scipy.special import log_softmax, logsumexp
 
 from openset.base import OpenSetClassifier, Problem, doubt
+from openset.inputs import as_rows
 from openset.methods.known_classes import ClassObjective
 from openset.methods.raw_rows import (
+    RowKind,
     check_augment,
     check_backbone,
     check_checkpoint,
@@ -76,6 +78,8 @@ class NetworkClassifier(OpenSetClassifier):
     history_ : a record for every member and evaluation point
     stop_reason_ : "converged" or "max_steps";  ``n_steps_`` the steps taken
     """
+
+    row_kind_: RowKind
 
     _chooses_on_held_out = True
     _adapts = True
@@ -242,12 +246,12 @@ class NetworkClassifier(OpenSetClassifier):
         return fit_scaling(problem.source_moments, target_moments, self.standardize)
 
     def _check_rows(self, X: Any, name: str, *, reset: bool) -> NDArray[Any]:
-        rows = super()._check_rows(X, name, reset=reset)
         if self._accepts_nd():
+            kind = row_kind(np.asarray(as_rows(X, name)))
+            check_row_kind(name, kind, kind if reset else self.row_kind_, self.augment)
             if reset:
-                self.row_kind_ = row_kind(rows)
-            check_row_kind(name, row_kind(rows), self.row_kind_, self.augment)
-        return rows
+                self.row_kind_ = kind
+        return super()._check_rows(X, name, reset=reset)
 
     def _keep(self, trained: Trained) -> None:
         """Store what training left behind."""

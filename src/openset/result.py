@@ -116,10 +116,6 @@ class Result:
         scores: NDArray[np.float64] = self.model.calibration_scores_
         return scores
 
-    def summary_text(self) -> str:
-        """The result in words; the same as ``result.summary()``."""
-        return self.summary()
-
     def to_frame(self, backend: str = "pandas") -> Any:
         """The scored target rows as a data frame of pandas, polars or pyarrow."""
         return self.scored.to_frame(backend)

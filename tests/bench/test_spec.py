@@ -5,9 +5,10 @@ import json
 import pytest
 
 from openset.bench.runs import expand
-from openset.bench.spec import PAPER_SEEDS, built_in_specs, load_spec, parse_spec
+from openset.bench.spec import built_in_specs, load_spec, parse_spec
 from openset.bench.summary import paper_figures
 from openset.registry import get_method, methods
+from openset.shift import PAPER_SEEDS
 
 PROBLEM = '[[problem]]\ndataset = "digits"\n'
 METHOD = '[[method]]\nname = "dd"\n'

@@ -5,7 +5,7 @@ import csv
 import numpy as np
 import pytest
 
-from openset.data import draw_novel_subtypes, load_sun397, sun397_hierarchy
+from openset.data import load_sun397, sun397_hierarchy
 
 Image = pytest.importorskip("PIL.Image")
 
@@ -45,16 +45,6 @@ def test_the_hierarchy_is_the_authors(shared_data):
     assert {s for group in full["indoor"].values() for s in group} == subtypes("sun397_hierarchy_full.csv")
     outdoor = full["outdoor_natural"] | full["outdoor_manmade"]
     assert {s for group in outdoor.values() for s in group} == subtypes("sun397_ood.csv")
-
-
-def test_novel_subtypes_are_drawn_by_seed():
-    group = sun397_hierarchy()["outdoor_natural"]["water_ice_snow"]
-    draws = [draw_novel_subtypes("water_ice_snow", random_state=seed) for seed in (0, 0, 1)]
-    assert draws[0] == draws[1] != draws[2]
-    assert set(draws[0]) < set(group) and len(draws[0]) == 4
-    assert draw_novel_subtypes("water_ice_snow", fraction=1, random_state=0) == group
-    with pytest.raises(ValueError, match="group must be one of water_ice_snow"):
-        draw_novel_subtypes("water")
 
 
 def test_a_tiny_official_tree_loads(tmp_path, monkeypatch):

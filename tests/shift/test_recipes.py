@@ -267,3 +267,24 @@ def test_a_group_whose_every_subtype_is_new_is_not_known():
     group, subtype = np.repeat(["a", "b"], 50), np.repeat(["x", "y", "z"], [25, 25, 50])
     split = subtype_shift(group=group, subtype=subtype, novel_subtypes=["z"])
     assert {cell["class"] for cell in split.manifest.proportions} == {"a"}
+
+
+def test_the_papers_novel_subtypes_are_drawn_by_seed():
+    from openset.data import sun397_hierarchy
+
+    levels = sun397_hierarchy()
+    pairs = [(g, s) for groups in levels.values() for g, subtypes in groups.items() for s in subtypes] * 40
+    group, subtype = (np.array(column) for column in zip(*pairs, strict=True))
+
+    def drawn(natural, seed, **options):
+        made = subtype_shift(
+            group=group, subtype=subtype, novel_group=natural, known=list(levels["indoor"]), random_state=seed,
+            **options,
+        )  # fmt: skip
+        return tuple(made.manifest.label["novel"]["subtype"])
+
+    assert [len(drawn(natural, 0)) for natural in levels["outdoor_natural"]] == [4, 1, 4]
+    water = levels["outdoor_natural"]["water_ice_snow"]
+    draws = [drawn("water_ice_snow", seed) for seed in (0, 0, 1)]
+    assert draws[0] == draws[1] != draws[2] and set(draws[0]) < set(water)
+    assert set(drawn("water_ice_snow", 0, subtype_share=1.0)) == set(water)

@@ -45,8 +45,8 @@ from openset.bench.problems import SETTINGS, Setting, has_source, source_for
 from openset.methods.presets import PRESETS
 from openset.params import check_choice
 from openset.registry import methods as registered_methods
+from openset.shift.recipes import PAPER_SEEDS
 
-PAPER_SEEDS = (0, 8, 103, 573, 1057)
 METRICS = {"auroc": "AUROC", "auprc": "AUPRC", "oscr": "OSCR", "top1": "top-1", "hos": "HOS", "unk": "UNK",
            "os": "OS", "os_star": "OS*", "fpr_at_95_tpr": "FPR@95"}  # fmt: skip
 FIGURES = ("bars", "lines")

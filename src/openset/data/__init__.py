@@ -9,7 +9,7 @@ from openset.data.dataset import Dataset
 from openset.data.images import ImageFiles
 from openset.data.records import Records, SkippedRow
 from openset.data.stand_ins import load_amazon_fdu_mtl, load_clinc150, load_sun_scenes
-from openset.data.sun397 import draw_novel_subtypes, load_sun397, sun397_hierarchy
+from openset.data.sun397 import load_sun397, sun397_hierarchy
 from openset.data.tables import iter_batches, read_table
 
 __all__ = [
@@ -18,7 +18,6 @@ __all__ = [
     "ImageFiles",
     "Records",
     "SkippedRow",
-    "draw_novel_subtypes",
     "iter_batches",
     "load_amazon_fdu_mtl",
     "load_amazon_reviews",

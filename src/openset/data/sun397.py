@@ -5,14 +5,12 @@ from __future__ import annotations
 import csv
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from openset.data.common import as_objects, existing, listed
 from openset.data.dataset import Dataset
 from openset.data.images import IMAGE_SUFFIXES, ImageFiles
-from openset.params import check_number
 
 CITATION = (
     "Xiao, J., Hays, J., Ehinger, K. A., Oliva, A., Torralba, A. (2010). SUN database: large-scale scene "
@@ -55,22 +53,6 @@ def sun397_hierarchy(which: str = "paper") -> dict[str, dict[str, tuple[str, ...
             unique[level1][level2] = tuple(s for s in subtypes if s not in seen)
             seen.update(subtypes)
     return unique
-
-
-def draw_novel_subtypes(group: str, *, fraction: float = 0.13, random_state: Any = None) -> tuple[str, ...]:
-    """The subtypes that make the novel class: a fraction of one natural group's, drawn by seed, rounded down.
-
-    >>> [len(draw_novel_subtypes(group, random_state=0)) for group in sun397_hierarchy()["outdoor_natural"]]
-    [4, 1, 4]
-    """
-    groups = sun397_hierarchy()["outdoor_natural"]
-    if group not in groups:
-        raise ValueError(f"group must be one of {listed(groups)}, got {group!r}.")
-    check_number("fraction", fraction, high=1)
-    subtypes = groups[group]
-    count = max(1, int(fraction * len(subtypes)))
-    chosen = np.random.default_rng(random_state).choice(len(subtypes), count, replace=False)
-    return tuple(subtypes[i] for i in sorted(chosen.tolist()))
 
 
 def load_sun397(path: str | Path, *, hierarchy: str = "paper", partial: bool = False) -> Dataset:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from openset.errors import ManifestError
+from openset.files import write_atomically
 
 Rows = NDArray[np.intp]
 
@@ -80,7 +81,7 @@ class Manifest:
 
     def save(self, path: str | Path) -> None:
         """Write the manifest as a JSON file."""
-        Path(path).write_text(self.to_json(), encoding="utf-8")
+        write_atomically(Path(path), self.to_json().encode("utf-8"))
 
     @classmethod
     def load(cls, path: str | Path) -> Manifest:

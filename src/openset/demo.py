@@ -183,7 +183,7 @@ def _print_table(runs: list[DemoRun], seeds: int, steps: int) -> None:
     table.add_row("true", "", "", "", "", true, style="dim")
     _console().print(table)
     _console().print(
-        f"Means ± sd over splits, {MEMBERS} networks each; novel: estimated share of the target.", style="dim"
+        f"Means ± sd over splits, {MEMBERS} networks each; novel = estimated novel fraction.", style="dim"
     )
 
 

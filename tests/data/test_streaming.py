@@ -64,7 +64,7 @@ def test_memory_stays_bounded(tmp_path, suffix):
     small, large, rows = (
         tmp_path / f"small.{suffix}",
         tmp_path / f"large.{suffix}",
-        200_000 if suffix == "csv" else 50_000,
+        400_000 if suffix == "csv" else 50_000,  # pyarrow's CSV reader itself holds 45-95 MB, whatever the file
     )
     write(small, 10)
     write(large, rows)

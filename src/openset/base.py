@@ -27,7 +27,7 @@ from openset.stats.folds import Fold, keep_one_of_each, make_folds, spread_posit
 from openset.stats.proportions import ProportionEstimate, anchored_fraction
 from openset.stats.scaling import Moments, incompatible_features, moments
 from openset.stats.scores import msp_score
-from openset.stats.thresholds import conformal_threshold
+from openset.stats.thresholds import SourceThreshold, conformal_threshold
 
 Rows = NDArray[np.intp]
 
@@ -151,18 +151,20 @@ class OpenSetClassifier(ClassifierMixin, BaseEstimator):
         source = self._outputs(problem.X[problem.calibration])[1]
         self.calibration_scores_ = np.sort(source)
         threshold = conformal_threshold(source, self.fpr)
+        self._warn_unless_met(threshold)
+        self.threshold_ = threshold.value
+        held = self.target_novelty_score_[~np.isnan(self.target_novelty_score_)]
+        self.novel_fraction_ = anchored_fraction(source, held, threshold.value)
+
+    def _warn_unless_met(self, threshold: SourceThreshold) -> None:
         if not threshold.is_met:
             warnings.warn(
                 f"fpr={self.fpr:g} cannot be promised from {threshold.n_rows} held-out source rows: "
                 f"threshold_ is their largest score, which keeps {threshold.kept:.3g}. "
-                f"At least {int(np.ceil(1 / self.fpr - 1))} are needed: more source rows, a larger "
-                "validation_fraction, or a larger fpr.",
+                "It takes more source rows, a larger validation_fraction, or a larger fpr.",
                 FitWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
-        self.threshold_ = threshold.value
-        held = self.target_novelty_score_[~np.isnan(self.target_novelty_score_)]
-        self.novel_fraction_ = anchored_fraction(source, held, threshold.value)
 
     # ------------------------------------------------------------------ fitting
 

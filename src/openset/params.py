@@ -49,6 +49,14 @@ def check_number(
         )
 
 
+def check_numbers(name: str, values: Any, expected: str, *, high: float = math.inf) -> None:
+    """Raise unless ``values`` are some numbers in (0, high); ``expected`` says in words what they are."""
+    if isinstance(values, str) or not isinstance(values, Iterable) or not list(values):
+        raise ValueError(f"{name}={values!r} is not valid: expected {expected}.")
+    for value in values:
+        check_number(f"{name} entry", value, high=high, open_low=True, open_high=True)
+
+
 def check_choice(name: str, value: Any, choices: Iterable[Any]) -> None:
     """Raise unless ``value`` is one of the choices."""
     allowed = list(choices)

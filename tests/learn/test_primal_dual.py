@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import copy
+import math
 
 import numpy as np
 import pytest
@@ -20,7 +21,7 @@ def test_the_engine_finds_a_multiplier_known_in_closed_form():
     """min ½‖x − a‖² s.t. w·x ≥ b has λ* = (b − w·a) / ‖w‖² and x* = a + λ* w, where that is positive."""
     a, w, b = torch.tensor([1.0, -2.0]), torch.tensor([0.6, 0.8]), torch.tensor([[2.0], [-5.0]])
     x = nn.Parameter(torch.zeros(2, 2))  # two members: one constraint binds, the other does not
-    multipliers = Multipliers(2, 1, "sgd", 0.05)
+    multipliers = Multipliers([math.inf] * 2, 1, "sgd", 0.05)
     engine = stepper(x, multipliers=multipliers)
 
     def terms():
@@ -39,7 +40,7 @@ def test_the_engine_finds_a_multiplier_known_in_closed_form():
 def test_plain_ascent_adds_up_exactly(defect):
     """After n steps with constant defect c, λ = 1 + n·lr·c."""
     x, rate, n = nn.Parameter(torch.zeros(1, 3)), 0.02, 500
-    multipliers = Multipliers(1, 1, "sgd", rate)
+    multipliers = Multipliers([math.inf] * 1, 1, "sgd", rate)
     engine = stepper(x, multipliers=multipliers)
     constant = torch.full((1, 1), defect, dtype=torch.float64)
     for _ in range(n):
@@ -48,13 +49,13 @@ def test_plain_ascent_adds_up_exactly(defect):
 
 
 def test_multipliers_never_become_negative():
-    multipliers = Multipliers(1, 2, "sgd", 1.0)
+    multipliers = Multipliers([math.inf] * 1, 2, "sgd", 1.0)
     multipliers.ascend(torch.tensor([[-5.0, 0.5]]))
     assert multipliers.values.tolist() == [[0.0, 1.5]]
 
 
 def test_adam_of_the_multipliers_is_torchs_adam():
-    multipliers = Multipliers(2, 3, "adam", 0.02)
+    multipliers = Multipliers([math.inf] * 2, 3, "adam", 0.02)
     reference = torch.ones(2, 3, dtype=torch.float64, requires_grad=True)
     adam = torch.optim.Adam([reference], lr=0.02, maximize=True)
     random = torch.Generator().manual_seed(0)
@@ -71,7 +72,7 @@ def test_adam_of_the_multipliers_is_torchs_adam():
 def test_two_equal_steps_from_one_state_give_equal_updates():
     """The public code never zeroes its gradients, so its second step is twice its first; ours is not."""
     x = nn.Parameter(torch.randn(1, 4, generator=torch.Generator().manual_seed(0)))
-    engine = stepper(x, multipliers=Multipliers(1, 1, "sgd", 0.1))
+    engine = stepper(x, multipliers=Multipliers([math.inf] * 1, 1, "sgd", 0.1))
     weights = torch.tensor([1.0, 2.0, -1.0, 0.5])
     moves = []
     for _ in range(3):
@@ -86,7 +87,7 @@ def test_the_primal_update_is_a_fresh_autograd_step_with_l2_and_clipping():
     random = torch.Generator().manual_seed(1)
     x = nn.Parameter(torch.randn(3, 5, generator=random))
     data = torch.randn(3, 5, generator=random) * 4
-    multipliers = Multipliers(3, 2, "sgd", 0.1)
+    multipliers = Multipliers([math.inf] * 3, 2, "sgd", 0.1)
     multipliers.values.copy_(torch.tensor([[0.5, 1.0], [2.0, 0.0], [1.0, 1.0]]))
     weights = multipliers.values.clone()
     engine = stepper(x, rate=0.1, multipliers=multipliers, l2=0.3, clip=2.0)

@@ -206,13 +206,16 @@ def check_novel(dataset: str, novel: str, expected: str) -> None:
         raise ValueError(f"novel={novel!r} is not valid for {dataset!r}: its new class is {expected!r}.")
 
 
-def _digits(setting: Setting, novel: str, seed: int, data_dir: Path | None) -> BenchProblem:
+def _digits(
+    setting: Setting, novel: str, seed: int, data_dir: Path | None, *, novel_fraction: float | None = None
+) -> BenchProblem:
     """The demo's digits."""
     from openset.demo import NOVEL_DIGIT, digits_problem
 
     check_novel("digits", novel, str(NOVEL_DIGIT))
     data = digits_problem(seed, shift=setting == "shift")
-    return problem_of(data.X, data.y, data.X_target, data.y_target, data.X_test, data.y_test, "novel")
+    problem = problem_of(data.X, data.y, data.X_target, data.y_target, data.X_test, data.y_test, "novel")
+    return problem if novel_fraction is None else thinned(problem, novel_fraction, seed)
 
 
 def _synthetic(setting: Setting, novel: str, seed: int, data_dir: Path | None, **options: Any) -> BenchProblem:

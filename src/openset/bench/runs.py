@@ -171,17 +171,19 @@ def _execute(run: Run, data_dir: Path | None) -> RunResult:
         fitted = time.perf_counter()
         metrics = evaluate(model, problem.X_test, problem.y_test).to_dict()
     scored, cpu = time.perf_counter(), time.process_time() - cpu
-    estimate = model.novel_fraction_
+    estimate, heads = model.novel_fraction_, _heads(model, problem)
+    tested = [head["auprc"] for head in heads if "auprc" in head]
     return RunResult(
         metrics={
             **metrics,
+            **({"best_head_auprc": max(tested)} if tested else {}),
             "novel_fraction": problem.novel_fraction,
             "estimated_fraction": estimate.value,
             "estimated_low": estimate.low,
             "estimated_high": estimate.high,
         },
         seconds={"data": built - started, "fit": fitted - built, "score": scored - fitted, "cpu": cpu},
-        heads=_heads(model, problem),
+        heads=heads,
         manifest_checksum=problem.manifest_checksum,
         stand_in_for=problem.stand_in_for,
         warnings=sorted({str(warning.message) for warning in caught}),
@@ -234,9 +236,15 @@ def _heads(model: Any, problem: BenchProblem) -> list[dict[str, Any]]:
 
 def _tested_heads(model: Any, problem: BenchProblem) -> dict[tuple[int, int], dict[str, float]]:
     """How every head of the network that was kept does on the test rows, the selected one and the others."""
+    import numpy as np
+
     from openset.stats.metrics import auprc, auroc, oscr
 
     novel = problem.y_test == problem.novel_label
+    scores = model.head_scores(problem.X_test)
+    members = range(len(scores))
+    if not np.ndim(model.selected_):  # one choice for all members, whose logits are averaged
+        scores, members = scores.mean(axis=0, keepdims=True), [int(model.selected_["member"])]
     correct = model.predict_known(problem.X_test) == problem.y_test
     return {
         (member, head): {
@@ -244,8 +252,8 @@ def _tested_heads(model: Any, problem: BenchProblem) -> dict[tuple[int, int], di
             "auprc": auprc(novel, score),
             "oscr": oscr(novel, score, correct),
         }
-        for member, scores in enumerate(model.head_scores(problem.X_test))
-        for head, score in enumerate(scores.T)
+        for member, of_heads in zip(members, scores, strict=True)
+        for head, score in enumerate(of_heads.T)
     }
 
 

@@ -48,9 +48,9 @@ from openset.registry import methods as registered_methods
 from openset.shift.recipes import PAPER_SEEDS
 
 METRICS = {"auroc": "AUROC", "auprc": "AUPRC", "oscr": "OSCR", "top1": "top-1", "hos": "HOS", "unk": "UNK",
-           "os": "OS", "os_star": "OS*", "fpr_at_95_tpr": "FPR@95"}  # fmt: skip
+           "os": "OS", "os_star": "OS*", "fpr_at_95_tpr": "FPR@95", "best_head_auprc": "best head"}  # fmt: skip
 FIGURES = ("bars", "lines")
-TABLES = ("methods", "heads")
+TABLES = ("methods", "heads", "suite")
 NO_PRESET = "none"
 PLAIN_NEEDS = ("nothing", "target rows")
 """What the registry says of methods that need a table of features and nothing else."""

@@ -183,7 +183,8 @@ def heads_table(results: Results) -> Table:
     seeds = tuple(dict.fromkeys(planned.run.seed for planned, _ in results.plan))
     networks: dict[tuple[str, str], dict[int, list[dict[str, Any]]]] = {}
     for planned, stored in results.plan:
-        kept = [h for h in stored.result.heads if "auroc" in h and h["member"] == 0] if stored else []
+        tested = [h for h in stored.result.heads if "auroc" in h] if stored else []
+        kept = [h for h in tested if h["member"] == tested[0]["member"]]
         if kept:
             setting = "with" if planned.run.setting == "shift" else "without"
             x = "" if planned.x is None else f" at {planned.x:g}"

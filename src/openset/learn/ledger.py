@@ -46,6 +46,11 @@ class Ledger:
         self.stopped[member] = self._watches[member].update(loss, defects, multipliers)
         return best
 
+    def stop_together(self, patience: int) -> None:
+        """Members that are judged together go on together, until no choice has changed for that many steps."""
+        latest = max(choice.step for choice in self.choices)
+        self.stopped = [self.step - latest >= patience] * len(self.stopped)
+
     def heads(self) -> dict[str, NDArray[Any]]:
         """The table of all heads at all evaluation points so far."""
         tables = self._tables

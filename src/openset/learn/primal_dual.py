@@ -56,6 +56,9 @@ def restore_optimizer(optimizer: torch.optim.Optimizer, state: Mapping[str, Any]
 class Multipliers:
     """One non-negative multiplier for each member and constraint, raised while its constraint is violated.
 
+    ``bounds`` limits those of every member from above. A constraint that can be met only at a high price then
+    becomes a penalty of that weight, and no multiplier grows without end.
+
     Adam is written out: for a dozen numbers the call of an optimiser class costs more than the step.
     """
 
@@ -63,11 +66,17 @@ class Multipliers:
     _EPSILON = 1e-8
 
     def __init__(
-        self, members: int, constraints: int, optimizer: str, learning_rate: float, device: str = "cpu"
+        self,
+        bounds: Sequence[float],
+        constraints: int,
+        optimizer: str,
+        learning_rate: float,
+        device: str = "cpu",
     ) -> None:
         # float64: thousands of small steps must add up exactly
-        self.values = torch.ones(members, constraints, dtype=torch.float64, device=device)
-        """(members, constraints), starting at 1"""
+        self._bounds = torch.tensor(bounds, dtype=torch.float64, device=device)[:, None]
+        self.values = self._bounds.clamp(max=1).repeat(1, constraints)
+        """(members, constraints), starting at 1 or at the member's bound"""
         self._adam = optimizer == "adam"
         self._rate = learning_rate
         self._mean, self._square = torch.zeros_like(self.values), torch.zeros_like(self.values)
@@ -85,7 +94,7 @@ class Multipliers:
         self._steps = state["steps"]
 
     def ascend(self, defect: Tensor) -> None:
-        """Ascend on the defect, then project to λ ≥ 0."""
+        """Ascend on the defect, then project to 0 ≤ λ ≤ bound."""
         defect = defect.detach().to(self.values.dtype)
         if self._adam:
             first, second = self._DECAY
@@ -96,7 +105,7 @@ class Multipliers:
             self.values.addcdiv_(self._mean, size, value=self._rate / (1 - first**self._steps))
         else:
             self.values.add_(defect, alpha=self._rate)
-        self.values.clamp_(min=0)
+        torch.minimum(self.values.clamp_(min=0), self._bounds, out=self.values)
 
 
 @dataclass(frozen=True)

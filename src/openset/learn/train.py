@@ -43,6 +43,7 @@ __all__ = [
     "Judgement",
     "MemberPlan",
     "Objective",
+    "PooledObjective",
     "Progress",
     "ResumableObjective",
     "ScoreTarget",
@@ -104,6 +105,20 @@ class AdaptiveObjective(Objective, Protocol):
 
 
 @runtime_checkable
+class PooledObjective(Objective, Protocol):
+    """An objective that judges all members together, on the held-out rows of them all."""
+
+    @property
+    def patience(self) -> int:
+        """Evaluation points without a better judgement after which training ends."""
+        ...
+
+    def judge_together(self, held_out: Sequence[HeldOut]) -> list[Judgement]:
+        """A judgement of every member; members with one key are kept from one and the same step."""
+        ...
+
+
+@runtime_checkable
 class ResumableObjective(Protocol):
     """An objective that can store what it adapted, which an adaptive one must to be trained with a checkpoint."""
 
@@ -125,6 +140,8 @@ class MemberPlan:
     source_held: Rows
     target_train: Rows
     target_held: Rows
+    multiplier_bound: float = math.inf
+    """What its multipliers may not exceed."""
 
 
 @dataclass(frozen=True)
@@ -252,12 +269,15 @@ class _Run:
             settings.device,
             [] if settings.augment is None else [AUGMENTATIONS[settings.augment](s[4]) for s in seeds],
         )
-        members, constraints = len(plans), objective.n_constraints
         self.multipliers = (
             Multipliers(
-                members, constraints, settings.dual_optimizer, settings.dual_learning_rate, settings.device
+                [plan.multiplier_bound for plan in plans],
+                objective.n_constraints,
+                settings.dual_optimizer,
+                settings.dual_learning_rate,
+                settings.device,
             )
-            if constraints
+            if objective.n_constraints
             else None
         )
         self.stepper = PrimalDual(
@@ -309,15 +329,21 @@ class _Run:
         ledger = self.ledger
         loss, defects = ledger.interval.take()
         multipliers = self._multiplier_values()
-        for member in range(len(self.plans)):
-            if ledger.stopped[member]:
-                continue
-            held_out = self._held_out(member, ledger.step, multipliers[member])
-            if self._adapt(held_out):
+        training = [member for member in range(len(self.plans)) if not ledger.stopped[member]]
+        held_out = [self._held_out(member, ledger.step, multipliers[member]) for member in training]
+        for member, outputs in zip(training, held_out, strict=True):
+            if self._adapt(outputs):
                 ledger.start_watch_anew(member)
-            judgement = self.objective.judge(held_out)
+        for member, judgement in zip(training, self._judge(held_out), strict=True):
             if ledger.record(member, judgement, loss[member], defects[member], multipliers[member]):
                 _copy_member(self.network, self.best, member)
+        if isinstance(self.objective, PooledObjective):
+            ledger.stop_together(self.objective.patience * self.evaluate_every)
+
+    def _judge(self, held_out: Sequence[HeldOut]) -> list[Judgement]:
+        if isinstance(self.objective, PooledObjective):
+            return self.objective.judge_together(held_out)
+        return [self.objective.judge(outputs) for outputs in held_out]
 
     # ------------------------------------------------------------------ the checkpoint
 

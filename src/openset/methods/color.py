@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -11,24 +12,41 @@ from numpy.typing import NDArray
 
 from openset.base import Problem
 from openset.errors import FitWarning
-from openset.methods.discriminator import bodies_for, joint_outputs
-from openset.methods.known_classes import class_metrics
+from openset.methods.color_objective import ColorObjective, PooledColorObjective
+from openset.methods.discriminator import bodies_for
 from openset.methods.neural import HeadOutputs, NetworkClassifier
 from openset.methods.presets import PRESETS
-from openset.params import check_choice, check_flag, check_number, takes_parameters_of
+from openset.params import check_choice, check_flag, check_number, check_numbers, takes_parameters_of
 from openset.stats.proportions import NOT_IDENTIFIED, anchored_fraction
 from openset.stats.records import make_records
-from openset.stats.selection import is_feasible, paper_key
+from openset.stats.thresholds import confident_threshold
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
-    from openset.learn.network import DropoutMasks, Network
-    from openset.learn.primal_dual import Terms
-    from openset.learn.rows import Batch
-    from openset.learn.train import HeldOut, Judgement, Trained
+    from openset.learn.train import Choice, Trained
 
 PAPER_GRID = (0.02, 0.05, 0.10, 0.15, 0.20, 0.25, 0.30, 0.35, 0.40, 0.45)
+LOW_GRID = (0.002, 0.005, 0.01, 0.02, 0.04, 0.06, 0.09, 0.13, 0.18, 0.25)
+
+_AUTO: dict[str, dict[str, Any]] = {
+    "paper": {
+        "grid": PAPER_GRID,
+        "members": 1,
+        "learning_rate": 1e-3,
+        "max_steps": 3000,
+        "evaluate_every": 250,
+    },
+    "pooled": {
+        "grid": LOW_GRID,
+        "members": 5,
+        "learning_rate": 3e-3,
+        "max_steps": 1500,
+        "evaluate_every": 125,
+        "multiplier_bounds": (0.1, 0.3),
+    },
+}
+"""What "auto" stands for under each rule of selection; docs/decisions/0016 says how it was found."""
+_AUTO_WITH_BACKBONE = {"members": 1, "multiplier_bounds": (0.2,)}
+"""A backbone is too dear to be trained ten times."""
 
 
 class CoLOR(NetworkClassifier):
@@ -40,19 +58,30 @@ class CoLOR(NetworkClassifier):
         minimise   CE(classes) + Σ_h mean_source softplus(h) + l2·Σ p²
         subject to mean_target 1[h > 0] ≥ α̂_h   for every head
 
-    by simultaneous primal–dual steps: descent on the weights sees the recall as mean σ(m·h), ascent on the
-    multipliers the recall itself. Among all heads at all evaluation points the one with the highest
-    target recall wins whose false-positive rate on held-out source stays below ``fpr``.
+    by simultaneous primal–dual steps. Two rules choose among heads and evaluation points:
+
+    - "pooled", the default. Five networks hold out a fifth of the rows each, so that every row of source and
+      target is held out once, and multipliers are bounded: a head whose α̂ exceeds the novel fraction could
+      meet its constraint only with shifted known rows, and an unbounded multiplier would turn the whole body
+      into a domain discriminator. The winner has the highest
+      :func:`~openset.stats.selection.penalised_recall` on all held-out rows. No one bound suits all data, so
+      five networks are trained for each of ``multiplier_bounds``, and those of the winner stay.
+    - "paper", Algorithm 1: the highest target recall among heads whose false-positive rate on held-out source
+      stays below ``fpr``, from one network with the paper's grid and no bound.
 
     It assumes that the new class is separable from source, and that every known subtype of the target has some
     source rows. Where known subtypes of the target have none, they look novel, to this method as to any.
 
     Parameters
     ----------
+    selection : "pooled" or "paper"; with the latter ``threshold_`` is 0, the head's own
     grid : candidate recalls α̂, one novelty head each
-    fpr : the largest false-positive rate on held-out source that a head may have (the paper's β)
-    selection : "paper", Algorithm 1; ``threshold_`` is then 0, the head's own
-    members : networks trained together; 1 is the paper's model
+    members : networks whose scores are averaged; members × ``validation_fraction`` >= 1 holds out every row
+    multiplier_bounds : upper bounds of the multipliers; ``members`` networks are trained for each ("pooled" only)
+    max_density_ratio : B, how many times as common a known kind of row may be in target as in source. The choice
+        of the head takes no interest in rows that are more common by less than that
+    learning_rate, max_steps, evaluate_every : as for all networks; "auto", as for the four above but the last,
+        stands for what was measured to suit the rule of selection
     joint : share one body between classes and novelty heads; False is the paper's ConOp
     dual_optimizer, dual_learning_rate : how the multipliers ascend, "adam" or "sgd"
     class_loss_weight : weight of the cross entropy of known classes, counted once and not once per head
@@ -63,8 +92,8 @@ class CoLOR(NetworkClassifier):
     Attributes
     ----------
     heads_ : a record for every member, evaluation point and head: step, head, candidate_recall, fpr, recall,
-        multiplier, feasible
-    selected_ : the chosen record of ``heads_`` (with several members: their records, in order)
+        multiplier, feasible; with "pooled" one for all members of a bound, with its bound and value
+    selected_ : the chosen record of ``heads_`` ("paper" with several members: their records, in order)
 
     References
     ----------
@@ -75,7 +104,7 @@ class CoLOR(NetworkClassifier):
     --------
     >>> from openset import CoLOR, make_background_shift
     >>> data = make_background_shift(random_state=0)
-    >>> model = CoLOR(max_steps=600, random_state=0).fit(data.X, data.y, data.X_target)
+    >>> model = CoLOR(max_steps=250, random_state=0).fit(data.X, data.y, data.X_target)
     >>> labels = model.predict(data.X_test)
     >>> from openset.stats.metrics import auroc
     >>> bool(auroc(data.is_novel_test, model.novelty_score(data.X_test)) > 0.9)
@@ -84,12 +113,16 @@ class CoLOR(NetworkClassifier):
 
     _presets: ClassVar[dict[str, dict[str, Any]]] = PRESETS["color"]
 
-    @takes_parameters_of(NetworkClassifier)
+    @takes_parameters_of(
+        NetworkClassifier, members="auto", learning_rate="auto", max_steps="auto", evaluate_every="auto"
+    )
     def __init__(
         self,
         *,
-        grid: Sequence[float] = PAPER_GRID,
-        selection: str = "paper",
+        selection: str = "pooled",
+        grid: Sequence[float] | str = "auto",
+        multiplier_bounds: Sequence[float] | str = "auto",
+        max_density_ratio: float = 12.0,
         joint: bool = True,
         dual_optimizer: str = "adam",
         dual_learning_rate: float = 0.02,
@@ -98,8 +131,10 @@ class CoLOR(NetworkClassifier):
         **shared: Any,
     ) -> None:
         super().__init__(**shared)
-        self.grid = grid
         self.selection = selection
+        self.grid = grid
+        self.multiplier_bounds = multiplier_bounds
+        self.max_density_ratio = max_density_ratio
         self.joint = joint
         self.dual_optimizer = dual_optimizer
         self.dual_learning_rate = dual_learning_rate
@@ -108,69 +143,109 @@ class CoLOR(NetworkClassifier):
 
     # ------------------------------------------------------------------ fitting
 
+    def _value(self, name: str) -> Any:
+        given = super()._value(name)
+        if not (isinstance(given, str) and given == "auto") or name not in _AUTO["pooled"]:
+            return given
+        if self.backbone is not None and self.selection == "pooled" and name in _AUTO_WITH_BACKBONE:
+            return _AUTO_WITH_BACKBONE[name]
+        return _AUTO[self.selection][name]
+
     def _check_parameters(self) -> None:
+        check_choice("selection", self.selection, tuple(_AUTO))
         super()._check_parameters()
-        grid = self.grid
-        if isinstance(grid, str) or not np.iterable(grid) or not len(list(grid)):
-            raise ValueError(f"grid={grid!r} is not valid: expected candidate recalls such as (0.02, 0.05, 0.1).")
-        for candidate in grid:
-            check_number("grid entry", candidate, high=1, open_low=True, open_high=True)
-        check_choice("selection", self.selection, ("paper",))
+        check_numbers("grid", self._value("grid"), "candidate recalls such as (0.02, 0.05, 0.1)", high=1)
+        if not self._is_paper:
+            check_numbers("multiplier_bounds", self._multiplier_bounds(), "upper bounds such as (0.1, 0.3)")
+        if self.backbone is not None and len(self._multiplier_bounds()) > 1:
+            raise ValueError(
+                f"multiplier_bounds={self.multiplier_bounds!r} is not valid with a backbone: expected one bound, "
+                "as a backbone is trained for each."
+            )
+        check_number("max_density_ratio", self.max_density_ratio, low=1)
         check_flag("joint", self.joint)
         check_choice("dual_optimizer", self.dual_optimizer, ("adam", "sgd"))
         check_number("dual_learning_rate", self.dual_learning_rate, open_low=True)
         check_number("class_loss_weight", self.class_loss_weight)
         check_number("logit_multiplier", self.logit_multiplier, open_low=True)
 
+    def _multiplier_bounds(self) -> Sequence[float]:
+        bounds: Sequence[float] = (np.inf,) if self._is_paper else self._value("multiplier_bounds")
+        return bounds
+
+    @property
+    def _is_paper(self) -> bool:
+        return self.selection == "paper"
+
     def _objective(self, problem: Problem) -> ColorObjective:
-        return ColorObjective(
-            bodies_for(problem.n_classes, len(self.grid), self.joint),
-            np.asarray(self.grid, dtype=np.float64),
-            self.class_loss_weight,
-            self.logit_multiplier,
-            self.fpr,
+        grid = np.asarray(self._value("grid"), dtype=np.float64)
+        bodies = bodies_for(problem.n_classes, len(grid), self.joint)
+        arguments = (bodies, grid, self.class_loss_weight, self.logit_multiplier, self.fpr)
+        if self._is_paper:
+            return ColorObjective(*arguments)
+        return PooledColorObjective(
+            *arguments,
+            max_density_ratio=self.max_density_ratio,
+            bounds=self._multiplier_bounds(),
+            members=self._n_members(),
         )
 
     def _keep(self, trained: Trained) -> None:
-        super()._keep(trained)
         if not trained.heads:  # fitted without a target
+            super()._keep(trained)
             return
         self.heads_ = make_records(trained.heads)
-        rows = [
-            np.flatnonzero(
-                (self.heads_.member == member)
-                & (self.heads_.step == choice.step)
-                & (self.heads_.head == choice.head)
-            )[0]
-            for member, choice in enumerate(trained.choices)
-        ]
-        self.selected_ = self.heads_[rows[0]] if len(rows) == 1 else self.heads_[rows]
+        if self._is_paper:
+            super()._keep(trained)
+            rows = [self._row_of(member, choice) for member, choice in enumerate(trained.choices)]
+            self.selected_ = self.heads_[rows[0]] if len(rows) == 1 else self.heads_[rows]
+            return
+        n_members = self._n_members()
+        first = max(range(0, len(trained.choices), n_members), key=lambda member: trained.choices[member].key)
+        self.selected_ = self.heads_[self._row_of(first, trained.choices[first])]
+        super()._keep(_members_of(trained, first, n_members))
+
+    def _row_of(self, member: int, choice: Choice) -> int:
+        table = self.heads_
+        return int(
+            np.flatnonzero((table.member == member) & (table.step == choice.step) & (table.head == choice.head))[
+                0
+            ]
+        )
 
     def _calibrates(self) -> bool:
-        return self.selection != "paper"  # Algorithm 1 uses the head's own threshold
+        return False  # the paper uses the head's own threshold; pooled selection corrects for what it compared
 
-    def _decide(self, problem: Problem) -> None:
-        chosen = np.atleast_1d(self.selected_)
-        held_source = np.concatenate(
+    def _held_out_source_scores(self, problem: Problem) -> NDArray[np.float64]:
+        return np.concatenate(
             [
                 self._on_common_scale(member, self._selected_scores(problem.X[fold.held])[member])
                 for member, fold in enumerate(problem.folds)
             ]
         )
-        self.calibration_scores_ = np.sort(held_source)
-        if not chosen["feasible"].any():
+
+    def _decide(self, problem: Problem) -> None:
+        source = self._held_out_source_scores(problem)
+        self.calibration_scores_ = np.sort(source)
+        if self._is_paper and not np.any(self.selected_["feasible"]):
             self.threshold_, self.novel_fraction_ = np.inf, NOT_IDENTIFIED
+            lowest = np.min(self.selected_["fpr"])
             warnings.warn(
                 f"no head kept its false-positive rate on held-out source below fpr={self.fpr:g} "
-                f"(the lowest was {chosen['fpr'].min():.3g}): rows are ranked by that head, but none is called "
-                "novel. Train longer (max_steps), lower the grid, or allow a larger fpr.",
+                f"(the lowest was {lowest:.3g}): rows are ranked by that head, but none is called novel. "
+                "Train longer (max_steps), lower the grid, or allow a larger fpr.",
                 FitWarning,
                 stacklevel=4,
             )
             return
-        self.threshold_ = 0.0
+        if self._is_paper:
+            self.threshold_ = 0.0
+        else:
+            threshold = confident_threshold(source, self.fpr, compared=len(self.heads_))
+            self._warn_unless_met(threshold)
+            self.threshold_ = threshold.value
         held_target = self.target_novelty_score_[~np.isnan(self.target_novelty_score_)]
-        self.novel_fraction_ = anchored_fraction(held_source, held_target, self.threshold_)
+        self.novel_fraction_ = anchored_fraction(source, held_target, self.threshold_)
 
     # ------------------------------------------------------------------ scoring
 
@@ -187,7 +262,7 @@ class CoLOR(NetworkClassifier):
         return self._head_outputs(ScaledRows(rows, self.scaling_))["novelty"]
 
     def _member_scores(self, outputs: HeadOutputs) -> NDArray[np.floating]:
-        chosen = np.atleast_1d(self.selected_)["head"]
+        chosen = np.broadcast_to(self.selected_["head"], len(outputs["novelty"]))
         return np.stack([novelty[:, head] for novelty, head in zip(outputs["novelty"], chosen, strict=True)])
 
     def _selected_scores(self, rows: NDArray[np.floating]) -> NDArray[np.floating]:
@@ -198,9 +273,13 @@ class CoLOR(NetworkClassifier):
     def _on_common_scale(self, member: int, scores: NDArray[np.floating]) -> NDArray[np.float64]:
         """Ranks of several members are shifted so that 0 stays the threshold of every head."""
         common = super()._on_common_scale(member, scores)
-        if self.members == 1:
+        if not self._ranks_members():
             return common
         return common - super()._on_common_scale(member, np.zeros(1))
+
+    def _ranks_members(self) -> bool:
+        """Members that were chosen together share one head, whose logits can be averaged as they are."""
+        return self._is_paper and super()._ranks_members()
 
 
 class ConOp(CoLOR):
@@ -216,56 +295,13 @@ class ConOp(CoLOR):
         super().__init__(**shared)
 
 
-class ColorObjective:
-    """The constrained problem of all heads, and Algorithm 1's judgement of a network."""
-
-    def __init__(
-        self,
-        bodies: dict[str, dict[str, int]],
-        grid: NDArray[np.float64],
-        class_loss_weight: float,
-        logit_multiplier: float,
-        fpr: float,
-    ) -> None:
-        self.bodies = bodies
-        self.n_constraints = len(grid)
-        self._grid, self._fpr = grid, fpr
-        self._class_loss_weight, self._logit_multiplier = class_loss_weight, logit_multiplier
-        self._candidates: Tensor | None = None
-
-    def terms(self, network: Network, batch: Batch, masks: DropoutMasks) -> Terms:
-        """Losses on source; defects α̂ − recall on target, soft for the weights and hard for the multipliers."""
-        from openset.learn.losses import ConstrainedLoss, hard_rate
-        from openset.learn.primal_dual import Terms
-
-        classes, novelty = joint_outputs(network, batch, masks)
-        objective, recall = ConstrainedLoss.apply(  # type: ignore[no-untyped-call]
-            classes, novelty, batch.y, self._class_loss_weight, self._logit_multiplier
-        )
-        wanted = self._wanted(novelty.device)
-        return Terms(objective, proxy_defect=wanted - recall, defect=wanted - hard_rate(batch.target(novelty)))
-
-    def _wanted(self, device: Any) -> Tensor:
-        import torch
-
-        if self._candidates is None or self._candidates.device != device:
-            self._candidates = torch.from_numpy(self._grid).to(device)
-        return self._candidates
-
-    def judge(self, held_out: HeldOut) -> Judgement:
-        """The key of Algorithm 1: target recall among heads within the budget."""
-        from openset.learn.train import Judgement
-
-        fpr = (held_out.source["novelty"] > 0).mean(axis=0)
-        recall = (held_out.target["novelty"] > 0).mean(axis=0)
-        keys = paper_key(fpr, recall, self._fpr)
-        best = int(keys.argmax())
-        metrics = {**class_metrics(held_out), "fpr": float(fpr[best]), "recall": float(recall[best])}
-        heads = {
-            "candidate_recall": self._grid,
-            "fpr": fpr,
-            "recall": recall,
-            "multiplier": held_out.multipliers,
-            "feasible": is_feasible(keys),
-        }
-        return Judgement(key=float(keys[best]), metrics=metrics, head=best, heads=heads)
+def _members_of(trained: Trained, first: int, count: int) -> Trained:
+    """Training's outcome for some members only."""
+    if len(trained.choices) == count:
+        return trained
+    return replace(
+        trained,
+        architecture=replace(trained.architecture, members=count),
+        weights={name: np.array(array[first : first + count]) for name, array in trained.weights.items()},
+        history=[entry for entry in trained.history if first <= entry["member"] < first + count],
+    )

@@ -6,7 +6,9 @@ Torch is imported when fitting or scoring starts, not before.
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import fields
 from os import PathLike
 from typing import TYPE_CHECKING, Any
@@ -146,25 +148,33 @@ class NetworkClassifier(OpenSetClassifier):
     def _after_training(self, problem: Problem, source: ScaledRows, objective: Any) -> None:
         """Keep what scoring needs beside the network: class priors that were found, anchors, and the like."""
 
+    def _value(self, name: str) -> Any:
+        """What a parameter stands for."""
+        return getattr(self, name)
+
+    def _multiplier_bounds(self) -> Sequence[float]:
+        """A group of members is trained for each."""
+        return (math.inf,)
+
     def _settings(self) -> Settings:
         from openset.learn.train import Settings
 
-        given = {f.name: getattr(self, f.name) for f in fields(Settings) if hasattr(self, f.name)}
+        given = {f.name: self._value(f.name) for f in fields(Settings) if hasattr(self, f.name)}
         return Settings(**given)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_integer("members", self.members)
+        check_integer("members", self._value("members"))
         check_integer("hidden", self.hidden)
         check_number("dropout", self.dropout, high=1, open_high=True)
         check_choice("optimizer", self.optimizer, ("adam", "sgd"))
-        check_number("learning_rate", self.learning_rate, open_low=True)
+        check_number("learning_rate", self._value("learning_rate"), open_low=True)
         check_number("momentum", self.momentum, high=1, open_high=True)
         check_number("l2", self.l2)
         check_number("clip", self.clip, open_low=True, optional=True)
         check_integer("batch_size", self.batch_size)
-        check_integer("max_steps", self.max_steps, optional=True)
-        check_integer("evaluate_every", self.evaluate_every, optional=True)
+        check_integer("max_steps", self._value("max_steps"), optional=True)
+        check_integer("evaluate_every", self._value("evaluate_every"), optional=True)
         check_number("tol", self.tol)
         check_choice("standardize", self.standardize, ("auto", "global", "feature", None))
         if not isinstance(self.device, str):
@@ -176,7 +186,7 @@ class NetworkClassifier(OpenSetClassifier):
     # ------------------------------------------------------------------ fitting
 
     def _n_members(self) -> int:
-        return int(self.members)
+        return int(self._value("members"))
 
     def _accepts_nd(self) -> bool:
         return self.backbone is not None
@@ -194,12 +204,14 @@ class NetworkClassifier(OpenSetClassifier):
         empty = np.empty(0, np.intp)
         plans = [
             MemberPlan(
-                seed=child_seed(problem.seed, 1 + member),
+                seed=child_seed(problem.seed, 1 + group * len(problem.folds) + member),
                 source_train=fold.train,
                 source_held=fold.held,
                 target_train=problem.target_folds[member].train if target else empty,
                 target_held=problem.target_folds[member].held if target else empty,
+                multiplier_bound=bound,
             )
+            for group, bound in enumerate(self._multiplier_bounds() if target else (math.inf,))
             for member, fold in enumerate(problem.folds)
         ]
         closed_set = self._adapts and target is None
@@ -226,7 +238,7 @@ class NetworkClassifier(OpenSetClassifier):
         if not closed_set:
             self._after_training(problem, source, objective)
         self.pool_references_: list[NDArray[np.floating]] = []
-        if not closed_set and self.members > 1:
+        if not closed_set and self._ranks_members():
             self.pool_references_ = [
                 self._member_scores(self._head_outputs(source, plan.source_held))[member]
                 for member, plan in enumerate(plans)
@@ -308,6 +320,9 @@ class NetworkClassifier(OpenSetClassifier):
 
     def _on_common_scale(self, member: int, scores: NDArray[np.floating]) -> NDArray[np.float64]:
         """One member alone is scored by its logit; several by the rank among their held-out source rows."""
-        if self.members == 1:
+        if not self._ranks_members():
             return scores.astype(np.float64)
         return rank_log_odds(self.pool_references_[member], scores)
+
+    def _ranks_members(self) -> bool:
+        return self._n_members() > 1

@@ -33,6 +33,24 @@ def nearest_rows(
     return np.concatenate([f[0] for f in found]), np.concatenate([f[1] for f in found])
 
 
+def share_outside(
+    source: NDArray[np.float64], target: NDArray[np.float64], *, n_neighbours: int = 5, level: float = 0.99
+) -> float:
+    """The share of target rows whose ``n_neighbours``-th nearest source row is unusually far.
+
+    Far is beyond the quantile ``level`` of the same distance among source rows, leaving out the row itself, so
+    that 1 − ``level`` is what to expect where source has rows everywhere.
+
+    >>> rows = np.arange(100.0)[:, None]
+    >>> share_outside(rows, np.array([[50.5], [300.0]]))
+    0.5
+    """
+    # among source rows the nearest is the row itself
+    own = nearest_rows(source, source, n_neighbours + 1)[0][:, -1]
+    away = nearest_rows(source, target, n_neighbours)[0][:, -1]
+    return float((away > np.quantile(own, level)).mean())
+
+
 def _nearest_in_block(
     rows: NDArray[np.float64], squares: NDArray[np.float64], queries: NDArray[np.float64], k: int
 ) -> tuple[NDArray[np.float64], NDArray[np.intp]]:

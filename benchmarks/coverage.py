@@ -26,6 +26,7 @@ from openset.progress import progress_bar
 from openset.registry import get_method
 from openset.stats.held_out import HeldOutScores
 from openset.stats.metrics import auprc
+from openset.stats.neighbours import distance_score
 from openset.stats.novelty import MAX_DENSITY_RATIO, assess_novelty, assess_score
 
 OUT = Path(__file__).parents[1] / "docs" / "evidence" / "coverage.md"
@@ -130,7 +131,7 @@ def draw(setting: Setting) -> Problem:
 
 
 def stand_in_scores(X: np.ndarray, X_target: np.ndarray, seed: int) -> HeldOutScores:
-    """Two heads, source against target, cross-fitted: a network that counts source rows tenfold, and a line."""
+    """Three heads, cross-fitted: two of source against target (a network, a line), and the distance to source."""
     random = np.random.default_rng(seed)
     scale = X.std()
     folds = [random.permutation(len(part)) % FOLDS for part in (X, X_target)]
@@ -144,7 +145,8 @@ def stand_in_scores(X: np.ndarray, X_target: np.ndarray, seed: int) -> HeldOutSc
         line = LogisticRegression(C=0.1).fit(np.concatenate(train), domain)
         for part, into in zip(held, (source, target), strict=True):
             log_odds = np.diff(network.predict_log_proba(part), axis=1)[:, 0]
-            into.append(np.column_stack([log_odds, line.decision_function(part)]))
+            distance = distance_score(train[0], part)
+            into.append(np.column_stack([log_odds, line.decision_function(part), distance]))
     return HeldOutScores(tuple(source), tuple(target))
 
 

@@ -33,6 +33,21 @@ def nearest_rows(
     return np.concatenate([f[0] for f in found]), np.concatenate([f[1] for f in found])
 
 
+def distance_score(
+    rows: NDArray[np.float64], queries: NDArray[np.float64], ks: tuple[int, ...] = (1, 5)
+) -> NDArray[np.float64]:
+    """How far queries lie from ``rows``: the mean log distance to their k-th nearest rows.
+
+    A novelty score that needs no training. Beside trained heads it finds small new classes that stand apart, of
+    which there are too few rows to train on.
+
+    >>> distance_score(np.arange(6.0)[:, None], np.array([[2.5], [15.0]])).round(2).tolist()
+    [0.11, 2.47]
+    """
+    distances = nearest_rows(rows, queries, max(ks))[0][:, [k - 1 for k in ks]]
+    return np.asarray(np.log(np.maximum(distances, np.finfo(np.float64).tiny)).mean(axis=1))
+
+
 def share_outside(
     source: NDArray[np.float64], target: NDArray[np.float64], *, n_neighbours: int = 5, level: float = 0.99
 ) -> float:

@@ -66,15 +66,23 @@ def novelty_p_value(counts: Counts, max_density_ratio: float, fraction: float = 
     if excess <= 0:
         return 1.0
     low, high = binomial_interval(counts.source_above, n, 1 - _NUISANCE_ERROR)
-    rates = np.linspace(np.sqrt(low), np.sqrt(high), _RATES) ** 2
     # source counts that have any chance at those rates; all below count as extreme
     first, last = int(binom.ppf(_NEVER, n, low)), int(binom.ppf(1 - _NEVER, n, high))
     source = np.arange(first, last + 1)
     least = _least_extreme(source, excess, n, m, max_density_ratio, fraction)
-    allowed = np.minimum(fraction + (1 - fraction) * max_density_ratio * rates, 1.0)[:, None]
-    tail = np.where(least > m, 0.0, bdtrc(np.minimum(least, m) - 1.0, m, allowed))
-    chance = (_binomial(source, n, rates[:, None]) * tail).sum(axis=1)
-    return float(min(1.0, chance.max() + _NUISANCE_ERROR + _NEVER))
+
+    def chance(roots: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Of a pair at least as extreme, at source rates given by their roots."""
+        rates = roots[:, None] ** 2
+        allowed = np.minimum(fraction + (1 - fraction) * max_density_ratio * rates, 1.0)
+        tail = np.where(least > m, 0.0, bdtrc(np.minimum(least, m) - 1.0, m, allowed))
+        return (_binomial(source, n, rates) * tail).sum(axis=1)
+
+    roots = np.linspace(np.sqrt(low), np.sqrt(high), _RATES)
+    coarse = chance(roots)
+    top = int(coarse.argmax())
+    fine = chance(np.linspace(roots[max(top - 1, 0)], roots[min(top + 1, _RATES - 1)], _RATES // 2))
+    return float(min(1.0, max(coarse.max(), fine.max()) + _NUISANCE_ERROR + _NEVER))
 
 
 def fraction_lower_bound(counts: Counts, max_density_ratio: float, confidence: float = 0.95) -> float:

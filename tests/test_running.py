@@ -16,6 +16,8 @@ import openset
 from openset.files import replacing_folder
 from openset.result import read_summary
 from openset.scoring import score_rows
+from openset.stats.bounded_shift import Counts
+from openset.stats.novelty import NoveltyTest
 from openset.stats.proportions import NOT_IDENTIFIED, ProportionEstimate
 from openset.verdict import give_verdict
 from product_files import NAMES, frame, make_rows
@@ -52,7 +54,7 @@ def test_the_result_is_what_the_model_says(result):
 
 def test_the_summary_holds_the_answer(result):
     summary = result.summary
-    assert summary.verdict["word"] == "clear" and 0.07 < summary.novel_fraction["value"] < 0.13
+    assert summary.verdict["word"] in ("clear", "likely") and 0.07 < summary.novel_fraction["value"] < 0.13
     assert summary.called_novel == (result.scored.predicted == "novel").sum()
     assert summary.class_mix["dog"]["source"] == 0.5
     assert summary.class_mix["dog"]["target"] == pytest.approx(2 / 3, abs=0.02)
@@ -141,12 +143,33 @@ def test_numbers_as_labels_and_booleans():
         (NOT_IDENTIFIED, "none found"),
         (ProportionEstimate(0.02, 0.0, 0.05, 0.95, "m"), "none found"),
         (ProportionEstimate(0.02, 0.01, 0.05, 0.95, "m"), "likely"),
-        (ProportionEstimate(0.02, 0.011, 0.05, 0.95, "m"), "clear"),
     ],
 )
-def test_the_verdicts_rule(estimate, word):
-    verdict = give_verdict(estimate, 0.01)
+def test_an_estimate_without_a_test_is_likely_at_most(estimate, word):
+    verdict = give_verdict(estimate)
     assert verdict["word"] == word and "sampling error only" in verdict["caveat"]
+
+
+@pytest.mark.parametrize(
+    ("p_value", "word"), [(0.01, "clear"), (0.011, "likely"), (0.05, "likely"), (0.06, "none found")]
+)
+def test_the_verdict_is_the_tests(p_value, word):
+    estimate = ProportionEstimate(
+        0.02,
+        0.01,
+        1.0,
+        0.95,
+        "m",
+        max_density_ratio=12,
+        profile={"12": 0.01},
+        assumptions="A.",
+        high_identified=False,
+    )
+    verdict = give_verdict(estimate, NoveltyTest(p_value, 12, Counts(0, 10, 5, 10)))
+    assert verdict["word"] == word and verdict["caveat"].startswith(
+        f"p = {p_value:.2g}. A. The lower end is 1.0 % for 12"
+    )
+    assert ("at least 1.0 %" in verdict["sentence"]) == (word != "none found")
 
 
 def test_a_batch_without_a_new_class_is_not_called_clear():

@@ -21,6 +21,11 @@ Tensors = dict[str, NDArray[Any]]
 
 _DATACLASSES = {
     "Architecture": "openset.learn.architecture",
+    "Counts": "openset.stats.bounded_shift",
+    "Cut": "openset.stats.bounded_shift",
+    "Diagnostic": "openset.stats.diagnostics",
+    "NoveltyEvidence": "openset.stats.novelty",
+    "NoveltyTest": "openset.stats.novelty",
     "ProportionEstimate": "openset.stats.proportions",
     "Scaling": "openset.stats.scaling",
 }

@@ -65,7 +65,7 @@ class ResultSummary:
     def __call__(self) -> str:
         """The result in words, at most 80 columns wide."""
         share, target, source = self.novel_fraction, self.data["target"], self.data["source"]
-        interval = f"{share['value']:.3f} [{share['low']:.3f}, {share['high']:.3f}]"
+        interval = interval_text(share)
         lines = [
             f"Verdict: {self.verdict['word']}",
             *textwrap.wrap(self.verdict["sentence"], _WIDTH, initial_indent="  ", subsequent_indent="  "),
@@ -152,7 +152,7 @@ class Result:
         top = ", ".join(_escaped(row) for row in summary.top_rows[:_MOST_ROWS])
         return (
             f"<div><p><b>{_escaped(summary.verdict['word'])}</b>: {_escaped(summary.verdict['sentence'])}</p>"
-            f"<p>Novel fraction {share['value']:.3f} [{share['low']:.3f}, {share['high']:.3f}], "
+            f"<p>Novel fraction {interval_text(share)}, "
             f"{summary.called_novel} of {summary.data['target']['rows']} target rows called novel by "
             f"{_escaped(summary.method)}.</p><table><thead><tr><th>known class</th><th>source</th><th>target</th>"
             f"</tr></thead><tbody>{mix}</tbody></table><p>Top novel rows: {top}</p>"
@@ -202,6 +202,17 @@ def load_model(folder: str | PathLike[str]) -> Any:
     from openset.persistence import load
 
     return load(Path(folder) / MODEL)
+
+
+def interval_text(share: Mapping[str, Any]) -> str:
+    """The novel fraction as a summary holds it, with its interval.
+
+    >>> interval_text({"value": 0.1, "low": 0.08, "high": 1.0, "high_identified": False})
+    '0.100 [0.080, not identified]'
+    """
+    # a run saved before there was a flag has an upper end
+    high = f"{share['high']:.3f}" if share.get("high_identified", True) else "not identified"
+    return f"{share['value']:.3f} [{share['low']:.3f}, {high}]"
 
 
 def _escaped(value: Any) -> str:

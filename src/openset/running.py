@@ -175,7 +175,7 @@ def _summarise(
         "data": data,
         "classes": model.classes_,
         "novel_label": model.novel_label_,
-        "verdict": give_verdict(model.novel_fraction_, settings.fpr),
+        "verdict": give_verdict(model.novel_fraction_, getattr(model, "novelty_test_", None)),
         "novel_fraction": asdict(model.novel_fraction_),
         "threshold": model.threshold_,
         "fpr": settings.fpr,

@@ -1,54 +1,71 @@
-"""Is there a new class? A plain word, from the estimated novel fraction, and what to check before trusting it."""
+"""Is there a new class? A plain word, from a test of held-out scores, and what to check before trusting it."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 
+from openset.stats.diagnostics import Diagnostic
+from openset.stats.novelty import NoveltyTest
 from openset.stats.proportions import ProportionEstimate
 from openset.stats.thresholds import share_above
 
-CAVEAT = (
+LOOK = "Look at the top rows before acting."
+UNTESTED = (
     "The interval covers sampling error only. Known kinds of rows that are rare in the source but common in the "
-    "target can look new: look at the top rows before acting."
+    f"target can look new. {LOOK}"
 )
 
 
-def give_verdict(fraction: ProportionEstimate, fpr: float) -> dict[str, str]:
+def give_verdict(fraction: ProportionEstimate, test: NoveltyTest | None = None) -> dict[str, str]:
     """A word, a sentence and a caveat.
 
-    ``none found``: the interval of the novel fraction reaches 0. ``likely``: it does not. ``clear``: its lower
-    end is above ``fpr``, so that something would be left if the shift made known target rows pass the threshold
-    twice as often as the budget allows source rows to.
+    The word is the test's: ``clear`` for p ≤ .01, ``likely`` for p ≤ .05, else ``none found``. A method that
+    brings an estimate of its own and no test gets ``likely`` at most, where its interval excludes 0.
 
-    >>> give_verdict(ProportionEstimate(0.08, 0.06, 0.1, 0.95, "…"), 0.01)["word"]
-    'clear'
-    >>> give_verdict(ProportionEstimate(0.01, 0.002, 0.02, 0.95, "…"), 0.01)["word"]
+    >>> give_verdict(ProportionEstimate(0.08, 0.06, 0.1, 0.95, "…"))["word"]
     'likely'
+    >>> from openset.stats.novelty import assess_score
+    >>> random = np.random.default_rng(0)
+    >>> found = assess_score(random.normal(size=2000), random.normal(size=1000))
+    >>> give_verdict(found.fraction, found.test)["word"]
+    'none found'
     """
-    share = f"{100 * fraction.value:.1f} %"
-    between = f"{100 * fraction.low:.1f} to {100 * fraction.high:.1f} %"
-    if fraction.method == "not identified":
-        sentence = "No new class was found, and none could be ruled out: no rule kept the budget on source rows."
-        return {"word": "none found", "sentence": sentence, "caveat": CAVEAT}
-    if fraction.low <= 0:
-        sentence = f"No new class was found: its share could be 0 (at most {100 * fraction.high:.1f} %)."
-        return {"word": "none found", "sentence": sentence, "caveat": CAVEAT}
-    if fraction.low <= fpr:
-        sentence = f"There is likely a new class, about {share} of the target ({between})."
-        return {"word": "likely", "sentence": sentence, "caveat": CAVEAT}
-    sentence = f"There is a new class, about {share} of the target ({between})."
-    return {"word": "clear", "sentence": sentence, "caveat": CAVEAT}
+    word = test.word if test is not None else "likely" if fraction.low > 0 else "none found"
+    return {"word": word, "sentence": _sentence(word, fraction), "caveat": _caveat(fraction, test)}
+
+
+def _sentence(word: str, fraction: ProportionEstimate) -> str:
+    if word == "none found":
+        if fraction.method == "not identified":
+            return "No new class was found, and none could be ruled out: no rule kept the budget on source rows."
+        most = (
+            f"at most {100 * fraction.high:.1f} %" if fraction.high_identified else "no upper end is identified"
+        )
+        return f"No new class was found: its share could be 0 ({most})."
+    start = "There is a new class" if word == "clear" else "There is likely a new class"
+    share = f"about {100 * fraction.value:.1f} % of the target"
+    if not fraction.high_identified:
+        return f"{start}, {share} (at least {100 * fraction.low:.1f} %)."
+    return f"{start}, {share} ({100 * fraction.low:.1f} to {100 * fraction.high:.1f} %)."
+
+
+def _caveat(fraction: ProportionEstimate, test: NoveltyTest | None) -> str:
+    if test is None:
+        return UNTESTED
+    moves = ", ".join(f"{100 * low:.1f} % for {ratio}" for ratio, low in fraction.profile.items())
+    return f"p = {test.p_value:.2g}. {fraction.assumptions} The lower end is {moves} times. {LOOK}"
 
 
 def diagnose(model: Any, warnings: Sequence[str]) -> list[dict[str, Any]]:
     """What limits the verdict: each with a value, the threshold it is held against and what to do."""
     held, needed = len(model.calibration_scores_), math.ceil(1 / model.fpr - 1)
     found = [
-        _entry(
+        Diagnostic(
             "held-out source rows",
             held,
             needed,
@@ -61,14 +78,12 @@ def diagnose(model: Any, warnings: Sequence[str]) -> list[dict[str, Any]]:
         above = share_above(model.calibration_scores_, model.threshold_)
         words = "Of the source rows held out, {:.2g} % are called novel; the budget is {:.2g} %."
         sentence = words.format(100 * above, 100 * model.fpr)
-        found.append(_entry("source rows called novel", above, model.fpr, above <= model.fpr, sentence))
+        found.append(Diagnostic("source rows called novel", above, model.fpr, above <= model.fpr, sentence))
     reason = getattr(model, "stop_reason_", None)
     if reason is not None:
         steps = int(model.n_steps_)
         sentence = f"Training ended after {steps} steps ({reason.replace('_', ' ')})."
-        found.append(_entry("training steps", steps, None, True, sentence))
-    return found + [_entry("warning", None, None, False, warning) for warning in warnings]
-
-
-def _entry(name: str, value: Any, threshold: Any, ok: bool, sentence: str) -> dict[str, Any]:
-    return {"name": name, "value": value, "threshold": threshold, "ok": bool(ok), "sentence": sentence}
+        found.append(Diagnostic("training steps", steps, None, True, sentence))
+    found += getattr(model, "diagnostics_", [])
+    found += [Diagnostic("warning", None, None, False, warning) for warning in warnings]
+    return [asdict(entry) for entry in found]

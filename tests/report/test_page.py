@@ -183,3 +183,10 @@ def test_the_bundled_charts_are_the_published_ones_with_their_licence():
         assert hashlib.sha256((assets / name).read_bytes()).hexdigest() == digest
     for name in ("chart.LICENSE.md", "chartjs-plugin-zoom.LICENSE.md"):
         assert "The MIT License (MIT)" in (assets / name).read_text()
+
+
+def test_an_upper_end_that_is_not_identified_is_not_shown_as_one(data):
+    fraction = {**data.summary["novel_fraction"], "low": 0.02, "high": 1.0, "high_identified": False}
+    fraction["assumptions"] = "The lower end assumes little. The upper end is not identified."
+    text = " ".join(Outline(render(replace(data, summary={**data.summary, "novel_fraction": fraction}))).text)
+    assert "at least 2" in text and "assumes little" in text and "covers chance" not in " ".join(text.split())

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from openset.params import check_integer, check_number
+from openset.stats.diagnostics import effective_sample_size
 from openset.stats.metrics import auprc, auroc
-from openset.stats.neighbours import nearest_rows
+from openset.stats.neighbours import share_outside
 
 IDEAL = 0.98
 """An oracle's AUROC from which on failing to find the new class is the method's doing, not the features'."""
@@ -131,14 +132,10 @@ def support_overlap(
         )
     spread = source.std(axis=0)
     scale = np.where(spread > 0, spread, 1.0)
-    source_scaled, target_scaled = source / scale, target / scale
-    # among source rows the nearest is the row itself
-    own = nearest_rows(source_scaled, source_scaled, n_neighbours + 1)[0][:, -1]
-    away = nearest_rows(source_scaled, target_scaled, n_neighbours)[0][:, -1]
-    outside = float((away > np.quantile(own, level)).mean())
+    outside = share_outside(source / scale, target / scale, n_neighbours=n_neighbours, level=level)
     log_odds = _calibrated(_out_of_fold(classifier, both, is_target, folds, random_state), is_target)[~is_target]
-    weights = np.exp(log_odds - log_odds.max())  # a common factor changes nothing but the risk of overflow
-    effective = float(weights.sum() ** 2 / (weights**2).sum())
+    # a common factor changes nothing but the risk of overflow
+    effective = effective_sample_size(np.exp(log_odds - log_odds.max()))
     return SupportOverlap(outside, float(level), effective, len(source), len(target))
 
 

@@ -33,6 +33,39 @@ def nearest_rows(
     return np.concatenate([f[0] for f in found]), np.concatenate([f[1] for f in found])
 
 
+def distance_score(
+    rows: NDArray[np.float64], queries: NDArray[np.float64], ks: tuple[int, ...] = (1, 5)
+) -> NDArray[np.float64]:
+    """How far queries lie from ``rows``: the mean log distance to their k-th nearest rows.
+
+    A novelty score that needs no training. Beside trained heads it finds small new classes that stand apart, of
+    which there are too few rows to train on.
+
+    >>> distance_score(np.arange(6.0)[:, None], np.array([[2.5], [15.0]])).round(2).tolist()
+    [0.11, 2.47]
+    """
+    distances = nearest_rows(rows, queries, max(ks))[0][:, [k - 1 for k in ks]]
+    return np.asarray(np.log(np.maximum(distances, np.finfo(np.float64).tiny)).mean(axis=1))
+
+
+def share_outside(
+    source: NDArray[np.float64], target: NDArray[np.float64], *, n_neighbours: int = 5, level: float = 0.99
+) -> float:
+    """The share of target rows whose ``n_neighbours``-th nearest source row is unusually far.
+
+    Far is beyond the quantile ``level`` of the same distance among source rows, leaving out the row itself, so
+    that 1 − ``level`` is what to expect where source has rows everywhere.
+
+    >>> rows = np.arange(100.0)[:, None]
+    >>> share_outside(rows, np.array([[50.5], [300.0]]))
+    0.5
+    """
+    # among source rows the nearest is the row itself
+    own = nearest_rows(source, source, n_neighbours + 1)[0][:, -1]
+    away = nearest_rows(source, target, n_neighbours)[0][:, -1]
+    return float((away > np.quantile(own, level)).mean())
+
+
 def _nearest_in_block(
     rows: NDArray[np.float64], squares: NDArray[np.float64], queries: NDArray[np.float64], k: int
 ) -> tuple[NDArray[np.float64], NDArray[np.intp]]:

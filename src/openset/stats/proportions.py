@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,23 +11,33 @@ from scipy.stats import beta
 
 @dataclass(frozen=True)
 class ProportionEstimate:
-    """A proportion with an interval, how sure it is, and how it was obtained."""
+    """A proportion with an interval, how sure it is, and how it was obtained.
+
+    Where a bound on the background shift was assumed, ``max_density_ratio`` is that bound, ``profile`` the lower
+    end for other bounds (as text, for JSON), and ``assumptions`` says in words what either end rests on. An upper
+    end that nothing supports is 1, with ``high_identified`` false.
+    """
 
     value: float
     low: float
     high: float
     confidence: float
     method: str
+    max_density_ratio: float | None = None
+    profile: dict[str, float] = field(default_factory=dict)
+    assumptions: str = ""
+    high_identified: bool = True
 
     def __post_init__(self) -> None:
         if not 0 <= self.low <= self.value <= self.high <= 1:
             raise ValueError(f"need 0 <= low <= value <= high <= 1, got {self}")
 
     def __str__(self) -> str:
-        return f"{self.value:.3f} [{self.low:.3f}, {self.high:.3f}]"
+        high = f"{self.high:.3f}" if self.high_identified else "not identified"
+        return f"{self.value:.3f} [{self.low:.3f}, {high}]"
 
 
-NOT_IDENTIFIED = ProportionEstimate(0.0, 0.0, 1.0, 1.0, "not identified")
+NOT_IDENTIFIED = ProportionEstimate(0.0, 0.0, 1.0, 1.0, "not identified", high_identified=False)
 
 
 def binomial_interval(successes: int, trials: int, confidence: float = 0.95) -> tuple[float, float]:

@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from openset.stats import groups
+from openset.stats.groups import discover_groups
+
+
+def blobs(sizes, dimensions=5, distance=9.0, seed=0):
+    random = np.random.default_rng(seed)
+    centres = random.normal(size=(len(sizes), dimensions))
+    centres *= distance / np.linalg.norm(centres, axis=1, keepdims=True)
+    kind = np.repeat(np.arange(len(sizes)), sizes)
+    return centres[kind] + random.normal(size=(len(kind), dimensions)), kind
+
+
+@pytest.mark.parametrize("dimensions", [5, 64])
+def test_groups_are_the_blobs(dimensions):
+    rows, kind = blobs([80, 50, 120], dimensions)
+    found = discover_groups(rows, np.ones(250), n_target=2500)
+    assert len(found) == 3 and all(group.stability >= groups.STABLE for group in found.groups)
+    for label, true in enumerate([2, 0, 1]):  # largest first
+        members = found.labels == label
+        group = found.groups[label]
+        assert (kind[members] == true).all() and members.sum() == group.size >= 0.8 * (kind == true).sum()
+        assert group.share.value == group.size / 2500 and group.share.low < group.share.value < group.share.high
+        assert found.labels[group.medoid] == label and group.examples[0] == group.medoid
+        assert len(group.examples) == 5 and set(found.labels[list(group.examples)]) == {label}
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_one_class_is_not_split(seed):
+    rows, _ = blobs([150], seed=seed)
+    found = discover_groups(rows, np.ones(150), n_target=1000)
+    assert len(found) == 1 and not found.labels.any() and found.groups[0].size == 150
+
+
+def test_few_rows_are_one_group_and_no_rows_are_none():
+    rows, _ = blobs([6, 6])
+    assert len(discover_groups(rows, np.ones(12), n_target=100)) == 1
+    assert len(discover_groups(rows[:1], [1.0], n_target=100)) == 1
+    assert len(discover_groups(rows[:0], [], n_target=100)) == 0
+
+
+def test_of_many_rows_the_highest_are_clustered_and_the_rest_joins(monkeypatch):
+    monkeypatch.setattr(groups, "_MOST_ROWS", 120)
+    rows, kind = blobs([150, 100])
+    scores = np.random.default_rng(1).random(250)
+    found = discover_groups(rows, scores, n_target=1000)
+    assert len(found) == 2 and (found.labels >= 0).mean() > 0.9
+    assert np.mean(found.labels[found.labels >= 0] == kind[found.labels >= 0]) == 1
+
+
+def test_the_seed_decides():
+    rows, _ = blobs([60, 60], distance=4.0)
+    first, again = (discover_groups(rows, np.ones(120), n_target=500, seed=3) for _ in range(2))
+    assert first.groups == again.groups and np.array_equal(first.labels, again.labels)
+
+
+def test_bad_shapes_are_named():
+    with pytest.raises(ValueError, match="a score for every row"):
+        discover_groups(np.zeros((3, 2)), [1.0], n_target=10)
+    with pytest.raises(ValueError, match="no more rows than the target"):
+        discover_groups(np.zeros((3, 2)), np.ones(3), n_target=2)

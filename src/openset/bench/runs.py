@@ -242,7 +242,7 @@ def _tested_heads(model: Any, problem: BenchProblem) -> dict[tuple[int, int], di
 
     novel = problem.y_test == problem.novel_label
     scores = model.head_scores(problem.X_test)
-    members = range(len(scores))
+    members = list(range(len(scores)))
     if not np.ndim(model.selected_):  # one choice for all members, whose logits are averaged
         scores, members = scores.mean(axis=0, keepdims=True), [int(model.selected_["member"])]
     correct = model.predict_known(problem.X_test) == problem.y_test

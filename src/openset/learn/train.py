@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 from typing import Any, Protocol, runtime_checkable
 
@@ -176,6 +176,19 @@ class Trained:
     heads: dict[str, NDArray[Any]]
     stop_reason: str
     n_steps: int
+
+    def only(self, first: int, count: int) -> Trained:
+        """The outcome for some members; the table of heads stays whole. Not with a backbone."""
+        if len(self.choices) == count:
+            return self
+        members = slice(first, first + count)
+        return replace(
+            self,
+            architecture=replace(self.architecture, members=count),
+            weights={name: np.array(array[members]) for name, array in self.weights.items()},
+            choices=self.choices[members],
+            history=[entry for entry in self.history if first <= entry["member"] < first + count],
+        )
 
 
 @dataclass(frozen=True)

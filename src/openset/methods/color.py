@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -14,39 +13,18 @@ from openset.base import Problem
 from openset.errors import FitWarning
 from openset.methods.color_objective import ColorObjective, PooledColorObjective
 from openset.methods.discriminator import bodies_for
+from openset.methods.evidence import diagnose, held_out_scores
 from openset.methods.neural import HeadOutputs, NetworkClassifier
-from openset.methods.presets import PRESETS
+from openset.methods.presets import COLOR_AUTO, COLOR_AUTO_WITH_BACKBONE, PRESETS
 from openset.params import check_choice, check_flag, check_number, check_numbers, takes_parameters_of
+from openset.stats.conformal import threshold_after_choice
+from openset.stats.novelty import assess_novelty
 from openset.stats.proportions import NOT_IDENTIFIED, anchored_fraction
 from openset.stats.records import make_records
-from openset.stats.thresholds import confident_threshold
+from openset.stats.thresholds import share_above
 
 if TYPE_CHECKING:
     from openset.learn.train import Choice, Trained
-
-PAPER_GRID = (0.02, 0.05, 0.10, 0.15, 0.20, 0.25, 0.30, 0.35, 0.40, 0.45)
-LOW_GRID = (0.002, 0.005, 0.01, 0.02, 0.04, 0.06, 0.09, 0.13, 0.18, 0.25)
-
-_AUTO: dict[str, dict[str, Any]] = {
-    "paper": {
-        "grid": PAPER_GRID,
-        "members": 1,
-        "learning_rate": 1e-3,
-        "max_steps": 3000,
-        "evaluate_every": 250,
-    },
-    "pooled": {
-        "grid": LOW_GRID,
-        "members": 5,
-        "learning_rate": 3e-3,
-        "max_steps": 1500,
-        "evaluate_every": 125,
-        "multiplier_bounds": (0.1, 0.3),
-    },
-}
-"""What "auto" stands for under each rule of selection; docs/decisions/0016 says how it was found."""
-_AUTO_WITH_BACKBONE = {"members": 1, "multiplier_bounds": (0.2,)}
-"""A backbone is too dear to be trained ten times."""
 
 
 class CoLOR(NetworkClassifier):
@@ -94,6 +72,8 @@ class CoLOR(NetworkClassifier):
     heads_ : a record for every member, evaluation point and head: step, head, candidate_recall, fpr, recall,
         multiplier, feasible; with "pooled" one for all members of a bound, with its bound and value
     selected_ : the chosen record of ``heads_`` ("paper" with several members: their records, in order)
+    novelty_test_ : the test of "there is no new class" ("pooled" only), under the bound ``max_density_ratio``
+    diagnostics_ : what limits the answer ("pooled" only), each with a number, a threshold and what to do
 
     References
     ----------
@@ -145,14 +125,14 @@ class CoLOR(NetworkClassifier):
 
     def _value(self, name: str) -> Any:
         given = super()._value(name)
-        if not (isinstance(given, str) and given == "auto") or name not in _AUTO["pooled"]:
+        if not (isinstance(given, str) and given == "auto") or name not in COLOR_AUTO["pooled"]:
             return given
-        if self.backbone is not None and self.selection == "pooled" and name in _AUTO_WITH_BACKBONE:
-            return _AUTO_WITH_BACKBONE[name]
-        return _AUTO[self.selection][name]
+        if self.backbone is not None and self.selection == "pooled" and name in COLOR_AUTO_WITH_BACKBONE:
+            return COLOR_AUTO_WITH_BACKBONE[name]
+        return COLOR_AUTO[self.selection][name]
 
     def _check_parameters(self) -> None:
-        check_choice("selection", self.selection, tuple(_AUTO))
+        check_choice("selection", self.selection, tuple(COLOR_AUTO))
         super()._check_parameters()
         check_numbers("grid", self._value("grid"), "candidate recalls such as (0.02, 0.05, 0.1)", high=1)
         if not self._is_paper:
@@ -203,7 +183,7 @@ class CoLOR(NetworkClassifier):
         n_members = self._n_members()
         first = max(range(0, len(trained.choices), n_members), key=lambda member: trained.choices[member].key)
         self.selected_ = self.heads_[self._row_of(first, trained.choices[first])]
-        super()._keep(_members_of(trained, first, n_members))
+        super()._keep(trained.only(first, n_members))
 
     def _row_of(self, member: int, choice: Choice) -> int:
         table = self.heads_
@@ -216,18 +196,41 @@ class CoLOR(NetworkClassifier):
     def _calibrates(self) -> bool:
         return False  # the paper uses the head's own threshold; pooled selection corrects for what it compared
 
-    def _held_out_source_scores(self, problem: Problem) -> NDArray[np.float64]:
-        return np.concatenate(
+    def _decide(self, problem: Problem) -> None:
+        if self._is_paper:
+            self._decide_as_published(problem)
+            return
+        assert problem.X_target is not None
+        source, target = (self._all_heads(rows) for rows in (problem.X, problem.X_target))
+        head = int(self.selected_["head"])
+        held_out = held_out_scores(source, target, problem)
+        of_source = np.concatenate([part[:, head] for part in held_out.source])
+        self.calibration_scores_ = np.sort(of_source)
+        threshold = threshold_after_choice(of_source, self.fpr, n_compared=len(self.heads_))
+        self._warn_unless_met(threshold)
+        self.threshold_ = threshold.value
+        evidence = assess_novelty(held_out, max_density_ratio=self.max_density_ratio)
+        self.novel_fraction_, self.novelty_test_ = evidence.fraction, evidence.test
+        self.diagnostics_ = diagnose(
+            held_out,
+            evidence,
+            problem,
+            member_scores=target[:, :, head],
+            called_novel=target[:, :, head].mean(axis=0) > self.threshold_,
+            recall=share_above(np.concatenate([part[:, head] for part in held_out.target]), self.threshold_),
+            candidate_recall=float(self.selected_["candidate_recall"]),
+            fpr=self.fpr,
+        )
+
+    def _decide_as_published(self, problem: Problem) -> None:
+        source = np.concatenate(
             [
                 self._on_common_scale(member, self._selected_scores(problem.X[fold.held])[member])
                 for member, fold in enumerate(problem.folds)
             ]
         )
-
-    def _decide(self, problem: Problem) -> None:
-        source = self._held_out_source_scores(problem)
         self.calibration_scores_ = np.sort(source)
-        if self._is_paper and not np.any(self.selected_["feasible"]):
+        if not np.any(self.selected_["feasible"]):
             self.threshold_, self.novel_fraction_ = np.inf, NOT_IDENTIFIED
             lowest = np.min(self.selected_["fpr"])
             warnings.warn(
@@ -235,15 +238,10 @@ class CoLOR(NetworkClassifier):
                 f"(the lowest was {lowest:.3g}): rows are ranked by that head, but none is called novel. "
                 "Train longer (max_steps), lower the grid, or allow a larger fpr.",
                 FitWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
             return
-        if self._is_paper:
-            self.threshold_ = 0.0
-        else:
-            threshold = confident_threshold(source, self.fpr, compared=len(self.heads_))
-            self._warn_unless_met(threshold)
-            self.threshold_ = threshold.value
+        self.threshold_ = 0.0
         held_target = self.target_novelty_score_[~np.isnan(self.target_novelty_score_)]
         self.novel_fraction_ = anchored_fraction(source, held_target, self.threshold_)
 
@@ -254,11 +252,14 @@ class CoLOR(NetworkClassifier):
 
         ``novelty_score`` is the selected head's; the others show what another choice would have given.
         """
-        from openset.learn.rows import ScaledRows
-
         rows = self._scoring_rows(X)
         if not self.n_target_:
             raise ValueError("fitted without X_target, so there are no novelty heads: pass X_target to fit.")
+        return self._all_heads(rows)
+
+    def _all_heads(self, rows: NDArray[np.floating]) -> NDArray[np.float32]:
+        from openset.learn.rows import ScaledRows
+
         return self._head_outputs(ScaledRows(rows, self.scaling_))["novelty"]
 
     def _member_scores(self, outputs: HeadOutputs) -> NDArray[np.floating]:
@@ -293,15 +294,3 @@ class ConOp(CoLOR):
     @takes_parameters_of(CoLOR, joint=False)
     def __init__(self, **shared: Any) -> None:
         super().__init__(**shared)
-
-
-def _members_of(trained: Trained, first: int, count: int) -> Trained:
-    """Training's outcome for some members only."""
-    if len(trained.choices) == count:
-        return trained
-    return replace(
-        trained,
-        architecture=replace(trained.architecture, members=count),
-        weights={name: np.array(array[first : first + count]) for name, array in trained.weights.items()},
-        history=[entry for entry in trained.history if first <= entry["member"] < first + count],
-    )

@@ -7,6 +7,30 @@ from __future__ import annotations
 
 from typing import Any
 
+PAPER_GRID = (0.02, 0.05, 0.10, 0.15, 0.20, 0.25, 0.30, 0.35, 0.40, 0.45)
+LOW_GRID = (0.002, 0.005, 0.01, 0.02, 0.04, 0.06, 0.09, 0.13, 0.18, 0.25)
+
+COLOR_AUTO: dict[str, dict[str, Any]] = {
+    "paper": {
+        "grid": PAPER_GRID,
+        "members": 1,
+        "learning_rate": 1e-3,
+        "max_steps": 3000,
+        "evaluate_every": 250,
+    },
+    "pooled": {
+        "grid": LOW_GRID,
+        "members": 5,
+        "learning_rate": 3e-3,
+        "max_steps": 1500,
+        "evaluate_every": 125,
+        "multiplier_bounds": (0.1, 0.3),
+    },
+}
+"""What "auto" stands for under each rule of selection; docs/decisions/0016 says how it was found."""
+COLOR_AUTO_WITH_BACKBONE = {"members": 1, "multiplier_bounds": (0.2,)}
+"""A backbone is too dear to be trained ten times."""
+
 _PROTOCOL: dict[str, Any] = {
     "batch_size": 200,
     "max_steps": None,

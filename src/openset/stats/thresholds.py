@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import beta
 
 
 @dataclass(frozen=True)
@@ -45,30 +44,6 @@ def conformal_threshold(source_scores: ArrayLike, fpr: float) -> SourceThreshold
     k = min(int(np.ceil((n + 1) * (1 - fpr) - 1e-9)), n)
     kept = max((n + 1 - k) / (n + 1), 1 / (n + 1))
     return SourceThreshold(float(scores[k - 1]), fpr, float(round(kept, 12)), n)
-
-
-def confident_threshold(
-    source_scores: ArrayLike, fpr: float, *, compared: int = 1, confidence: float = 0.95
-) -> SourceThreshold:
-    """The smallest score that, for sure, at most ``fpr`` of all source rows exceed: with that confidence.
-
-    For rows that also chose the score, as the best of ``compared``: the Clopper–Pearson bound of the share above
-    the threshold is taken at an error of (1 − confidence) / ``compared``, so that it holds for all of them at
-    once. Where even the largest score does not suffice, it is returned, and ``kept`` says what holds.
-
-    >>> confident_threshold(range(1000), fpr=0.01).value
-    995.0
-    >>> confident_threshold(range(1000), fpr=0.01, compared=20).value
-    998.0
-    """
-    scores = np.sort(np.asarray(source_scores, dtype=np.float64))
-    n = len(scores)
-    if n == 0:
-        raise ValueError("no held-out source rows: a threshold needs at least one.")
-    above = n - np.searchsorted(scores, scores, side="right")
-    upper = beta.ppf(1 - (1 - confidence) / compared, above + 1, n - above)
-    first = min(int(np.searchsorted(-upper, -fpr)), n - 1)
-    return SourceThreshold(float(scores[first]), fpr, float(upper[first]), n)
 
 
 def conformal_p_values(source_scores: ArrayLike, scores: ArrayLike) -> NDArray[np.float64]:

@@ -166,7 +166,7 @@ def test_only_the_same_fit_goes_on(small, tmp_path, monkeypatch):
 
 
 def test_a_checkpoint_is_tensors_and_json(small, tmp_path, monkeypatch):
-    interrupt(monkeypatch, CoLOR(**SHORT, checkpoint=tmp_path), small, 2)
+    interrupt(monkeypatch, CoLOR(**SHORT, selection="paper", checkpoint=tmp_path), small, 2)
     assert os.listdir(tmp_path) == [FILE]
     with safe_open(tmp_path / FILE, framework="np") as stored:
         content = json.loads(stored.metadata()["openset"])

@@ -10,7 +10,8 @@ from openset.errors import FitWarning
 from openset.methods.presets import PAPER_GRID
 from openset.stats.metrics import auroc, evaluate
 
-QUICK = {"max_steps": 150, "evaluate_every": 50, "random_state": 0}
+STEPS = {"max_steps": 150, "evaluate_every": 50, "random_state": 0}
+QUICK = {**STEPS, "selection": "paper"}
 
 
 @pytest.fixture(scope="module")
@@ -64,9 +65,9 @@ def test_pooled_scores_keep_zero_as_the_threshold(small):
 
 def test_nothing_is_called_novel_when_no_head_keeps_the_budget(small):
     with pytest.warns(FitWarning, match="no head kept"):
-        model = CoLOR(max_steps=2, evaluate_every=1, fpr=1e-9, grid=(0.9,), random_state=0).fit(
-            small.X + 5, small.y, small.X + 5
-        )
+        model = CoLOR(
+            selection="paper", max_steps=2, evaluate_every=1, fpr=1e-9, grid=(0.9,), random_state=0
+        ).fit(small.X + 5, small.y, small.X + 5)
     if not model.selected_.feasible:
         assert model.threshold_ == np.inf
         assert set(model.predict(small.X_test).tolist()) <= set(model.classes_.tolist())
@@ -94,7 +95,9 @@ def test_conop_is_color_without_joint_learning(small):
 
 def test_the_class_body_of_conop_never_sees_the_target(small):
     one, other = (
-        ConOp(max_steps=20, evaluate_every=20, standardize=None, fpr=0.9, random_state=0).fit(small.X, small.y, t)
+        ConOp(
+            max_steps=20, evaluate_every=20, multiplier_bounds=(0.2,), standardize=None, fpr=0.9, random_state=0
+        ).fit(small.X, small.y, t)
         for t in (small.X_target, small.X_target[::-1] * 0.5)
     )
     known = [name for name in one.weights_ if ".known." in name]
@@ -116,7 +119,7 @@ def test_one_heads_gradient_is_the_discriminators_times_lambda_sigma():
 def test_class_loss_counts_once_whatever_the_grid(small):
     """With a constant novelty part the class head's gradient must not depend on the number of heads."""
     weights = [
-        CoLOR(max_steps=1, evaluate_every=1, joint=False, grid=grid, fpr=0.9, random_state=0)
+        CoLOR(selection="paper", max_steps=1, evaluate_every=1, joint=False, grid=grid, fpr=0.9, random_state=0)
         .fit(small.X, small.y, small.X_target)
         .weights_["heads.known.weight"]
         for grid in ((0.1,), PAPER_GRID)
@@ -146,6 +149,88 @@ def test_a_preset_trains_for_200_of_the_papers_epochs(small):
     model = CoLOR.preset("amazon_reviews", hidden=8, random_state=0).fit(small.X, small.y, small.X_target)
     assert model.n_steps_ == 200  # 240 training source rows and 192 target rows: one batch an epoch
     assert sorted({record["step"] for record in model.history_}) == list(range(1, 201))
+
+
+# ---------------------------------------------------------------------- selection="pooled", the default
+
+
+@pytest.fixture(scope="module")
+def pooled(small):
+    return CoLOR(**STEPS, fpr=0.05).fit(small.X, small.y, small.X_target)
+
+
+def test_one_head_and_step_are_chosen_for_all_members_by_all_held_out_rows(pooled, small):
+    table = pooled.heads_
+    assert len(table) == 2 * 3 * 10 and set(table.bound.tolist()) == {0.1, 0.3}
+    assert (table.multiplier <= table.bound).all()
+    assert pooled.selected_.value == table.value.max() and pooled.selected_ in table
+    assert pooled.architecture_.members == 5 and len(pooled.head_scores(small.X)) == 5
+    head = pooled.selected_.head
+    np.testing.assert_allclose(
+        pooled.novelty_score(small.X_test), pooled.head_scores(small.X_test)[:, :, head].mean(axis=0), rtol=1e-6
+    )
+    steps = sorted({record["step"] for record in pooled.history_})
+    assert steps == [50, 100, 150] and {record["member"] for record in pooled.history_} in (
+        set(range(5)),
+        set(range(5, 10)),
+    )
+
+
+def test_every_row_is_held_out_once_and_the_choice_can_be_repeated_from_them(pooled, small):
+    from openset.stats.selection import penalised_recall
+
+    assert not np.isnan(pooled.target_novelty_score_).any()
+    assert len(pooled.calibration_scores_) == len(small.X)
+    value = penalised_recall(pooled.calibration_scores_, pooled.target_novelty_score_, 12)
+    assert value == pytest.approx(pooled.selected_.value, abs=1e-9)
+
+
+def test_a_stricter_bound_on_the_shift_proves_less(small, pooled):
+    strict = CoLOR(**STEPS, fpr=0.05, max_density_ratio=50).fit(small.X, small.y, small.X_target)
+    lows = list(pooled.novel_fraction_.profile.values())
+    assert lows == sorted(lows, reverse=True)
+    assert strict.novel_fraction_.low <= pooled.novel_fraction_.low
+    assert pooled.novel_fraction_.max_density_ratio == 12 and pooled.novelty_test_.word in (
+        "none found",
+        "likely",
+        "clear",
+    )
+    assert {"separability achieved", "agreement of members", "constraint kept"} <= {
+        entry.name for entry in pooled.diagnostics_
+    }
+
+
+def test_source_rows_stay_within_the_budget_on_fresh_rows():
+    """Drawn anew from the same problem, at most ``fpr`` of source rows are called novel, with 95 % confidence."""
+    exceeded = []
+    for seed in range(4):
+        data = make_background_shift(n_source=2400, n_target=600, n_features=20, random_state=seed)
+        model = CoLOR(**{**STEPS, "fpr": 0.02}).fit(data.X[:1200], data.y[:1200], data.X_target)
+        exceeded.append((model.novelty_score(data.X[1200:]) > model.threshold_).mean())
+    assert np.mean(exceeded) <= 0.02 and max(exceeded) <= 0.03
+
+
+def test_training_together_ends_when_no_choice_improves(small):
+    model = CoLOR(random_state=0, fpr=0.1, evaluate_every=5, max_steps=2000).fit(small.X, small.y, small.X_target)
+    assert model.stop_reason_ == "converged" and model.n_steps_ < 2000
+    assert model.n_steps_ - model.heads_.step[model.heads_.value.argmax()] >= 20
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"selection": "best"}, "expected one of 'paper', 'pooled'"),
+        ({"multiplier_bounds": ()}, "expected upper bounds"),
+        ({"multiplier_bounds": (0.1, -1)}, "multiplier_bounds entry=-1"),
+        ({"grid": "low"}, "expected candidate recalls"),
+        ({"members": "many"}, "members='many'"),
+        ({"max_density_ratio": 0.5}, "max_density_ratio=0.5"),
+        ({"backbone": "resnet18", "multiplier_bounds": (0.1, 0.3)}, "not valid with a backbone"),
+    ],
+)
+def test_bad_parameters_say_what_is_expected(small, parameters, message):
+    with pytest.raises(ValueError, match=message):
+        CoLOR(**parameters).fit(small.X, small.y, small.X_target)
 
 
 class Pixels(torch.nn.Module):

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 
-from openset.stats.selection import bounded_recall, is_feasible, paper_key
+from openset.stats.selection import bounded_recall, is_feasible, paper_key, penalised_recall
 
 rates = st.integers(0, 20).map(lambda v: v / 20)
 
@@ -38,3 +40,28 @@ def test_separated_mass_rewards_novelty_and_not_shift():
     grown = np.where(random.random(4000) < 0.4, 9, random.normal(size=4000))
     assert bounded_recall(rare, grown, ratio=10) == 0
     assert bounded_recall([], [1.0]) == 0
+
+
+@given(
+    source=arrays(np.float64, st.integers(5, 40), elements=st.floats(-12, 8)),
+    target=arrays(np.float64, st.integers(5, 40), elements=st.floats(-12, 8)),
+    ratio=st.floats(1, 40),
+)
+def test_penalised_recall_is_the_best_offset_of_the_two_means(source, target, ratio):
+    def at(offset):
+        gain = (1 / (1 + np.exp(-target - offset))).mean()
+        return gain - ratio / 2 * np.logaddexp(0, source + offset).mean()
+
+    exact = max(at(offset) for offset in np.linspace(-6, 4, 21))
+    assert penalised_recall(source, target, ratio) == pytest.approx(exact, abs=0.02 * ratio)
+    order = np.random.default_rng(0).permutation(len(source))
+    assert penalised_recall(source[order], target, ratio) == penalised_recall(source, target, ratio)
+
+
+def test_rows_that_became_as_common_as_the_ratio_allows_do_not_pay():
+    random = np.random.default_rng(0)
+    rare, common = random.normal(3, 0.5, 4000), random.normal(-6, 0.5, 4000)
+    source = np.concatenate([rare[:100], common[:1900]])  # 5 % rare in source, 40 % in target: a ratio of 8
+    shifted = np.concatenate([rare[:800], common[:1200]])
+    novel = np.concatenate([common[:1900], random.normal(8, 0.5, 100)])
+    assert penalised_recall(source, shifted, 12) < 0.01 < 0.025 < penalised_recall(source - 6, novel - 6, 12)

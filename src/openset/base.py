@@ -53,12 +53,27 @@ class Problem:
 
 @dataclass(frozen=True, eq=False)
 class Assessment:
-    """What a fitted model says of some rows; the fields are what its methods of like names return."""
+    """What a fitted model says of some rows: what its methods of like names return.
 
-    predicted: NDArray[Any]
-    known: NDArray[Any]
+    Labels are kept as places in ``labels``, which has the known classes and, fitted with a target, the novel
+    label last: a million rows need no million strings.
+    """
+
+    labels: NDArray[Any]
+    predicted_place: NDArray[np.intp]
+    known_place: NDArray[np.intp]
     novelty_score: NDArray[np.float64]
     probabilities: NDArray[np.float64]
+
+    @property
+    def predicted(self) -> NDArray[Any]:
+        """What each row is called."""
+        return self.labels[self.predicted_place]
+
+    @property
+    def known(self) -> NDArray[Any]:
+        """The known class that each row resembles most."""
+        return self.labels[self.known_place]
 
 
 class OpenSetClassifier(ClassifierMixin, BaseEstimator):
@@ -315,7 +330,7 @@ class OpenSetClassifier(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The known class of every row, or ``novel_label_`` where its score is above ``threshold_``."""
-        return self._labels(*self._outputs(self._scoring_rows(X)))
+        return self.assess(X).predicted
 
     def predict_known(self, X: Any) -> NDArray[Any]:
         """The most likely known class of every row, novel or not."""
@@ -333,15 +348,13 @@ class OpenSetClassifier(ClassifierMixin, BaseEstimator):
     def assess(self, X: Any) -> Assessment:
         """All that the other methods say of every row, from one pass over the rows."""
         logits, score = self._outputs(self._scoring_rows(X))
-        known = self.classes_[logits.argmax(axis=1)]
-        return Assessment(self._labels(logits, score), known, score, self._probabilities(logits, score))
-
-    def _labels(self, logits: NDArray[np.float64], score: NDArray[np.float64]) -> NDArray[Any]:
-        best = logits.argmax(axis=1)
+        known = logits.argmax(axis=1)
+        probabilities = self._probabilities(logits, score)
         if not self.n_target_:
-            return self.classes_[best]
-        best[score > self.threshold_] = len(self.classes_)
-        return with_novel(self.classes_, self.novel_label_)[best]
+            return Assessment(self.classes_, known, known, score, probabilities)
+        labels = with_novel(self.classes_, self.novel_label_)
+        called = np.where(score > self.threshold_, len(self.classes_), known)
+        return Assessment(labels, called, known, score, probabilities)
 
     def _probabilities(self, logits: NDArray[np.float64], score: NDArray[np.float64]) -> NDArray[np.float64]:
         known = softmax(logits, axis=1)

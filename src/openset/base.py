@@ -382,6 +382,19 @@ class OpenSetClassifier(ClassifierMixin, BaseEstimator):
 
         save(self, path)
 
+    def to_onnx(self, path: str | PathLike[str]) -> None:
+        """Write the fitted network as one ONNX graph, for any number of rows (extra ``onnx``).
+
+        Input ``x``: rows of float32, as they were given to ``fit``; scaling is part of the graph. Outputs
+        ``novelty_score`` (n,), ``probabilities`` (n, k + 1) and ``label`` (n,), the place of a row's label in
+        the list that the file's metadata holds as ``labels`` in JSON, the novel label last. Scores agree with
+        ``novelty_score`` to single precision. Methods that train no network, and models with a backbone of
+        their own, are refused.
+        """
+        from openset.exporting import to_onnx
+
+        to_onnx(self, path)
+
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "threshold_")
 

@@ -216,7 +216,7 @@ def test_wrong_input_to_the_other_commands(problem_files, tmp_path):
 
 
 def test_help_has_an_example_and_fits_80_columns():
-    for command in ("fit", "score", "inspect", "compare", "evaluate"):
+    for command in ("fit", "score", "report", "inspect", "compare", "evaluate", "export"):
         shown = call(command, "--help").output
         assert f"Example: openset {command}" in shown
         assert max(map(len, shown.splitlines())) <= 80

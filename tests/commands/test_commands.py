@@ -242,12 +242,17 @@ def test_a_real_process_from_fit_to_evaluate(problem_files, tmp_path):
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_an_interrupt_leaves_nothing_half_written(problem_files, tmp_path, number, code):
+    state = tmp_path / "state"  # a checkpoint, which is there to outlive a kill, tells that training goes on
     arguments = ("fit", problem_files / "source.parquet", problem_files / "target.parquet", "--label", "kind",
-                 "--set", "max_steps=1000000", "--set", "tol=0", "--out", tmp_path / "run")  # fmt: skip
+                 "--set", "max_steps=1000000", "--set", "tol=0", "--set", "evaluate_every=50",
+                 "--set", f"checkpoint={state}", "--out", tmp_path / "run")  # fmt: skip
     process = subprocess.Popen([*COMMAND, *map(str, arguments)], stderr=subprocess.PIPE, stdout=subprocess.PIPE)
-    time.sleep(6)
+    deadline = time.monotonic() + 120
+    while not (state.exists() and any(state.iterdir())) and time.monotonic() < deadline:
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.05)
     process.send_signal(number)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == code, errors
     assert b"Traceback" not in errors
-    assert list(tmp_path.iterdir()) == []
+    assert [p.name for p in tmp_path.iterdir()] == ["state"]

@@ -126,7 +126,7 @@ def _flat(part: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]
         if isinstance(value, Mapping):
             yield from _flat(value, f"{prefix}{name} · ")
         elif isinstance(value, (list, tuple)):
-            yield f"{prefix}{name}", excerpt(", ".join(map(str, value)), MAX_SETTING)
+            yield f"{prefix}{name}", excerpt(", ".join(map(str, value)) or "—", MAX_SETTING)
         else:
             text = f"{value:.6g}" if isinstance(value, float) else str(value)
             yield f"{prefix}{name}", "—" if value is None else excerpt(text, MAX_SETTING)

@@ -50,7 +50,9 @@ def test_fit_score_inspect_compare_and_evaluate(problem_files, tmp_path):
 
     page = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
     assert "<!doctype html>" in page[:20].lower() and "Which rows" in page
-    assert call("report", tmp_path / "run", "--out", tmp_path / "again.html", "--no-examples").exit_code == 0
+    again = ("report", tmp_path / "run", "--out", tmp_path / "again.html", "--no-examples")
+    assert json.loads(call(*again, "--json").stdout) == {"out": str(tmp_path / "again.html")}
+    assert call(*again, "--quiet").output == ""
     assert len((tmp_path / "again.html").read_bytes()) < len(page.encode())
 
     shown = call("inspect", tmp_path / "run", "-v")

@@ -19,6 +19,13 @@ _FLAGS = {
 }
 
 
+def _method_names(begun: str) -> list[str]:
+    """For the shell: methods whose name begins so."""
+    from openset.registry import methods
+
+    return [method.name for method in methods("table") if method.name.startswith(begun)]
+
+
 def fit(
     source: Annotated[Path | None, typer.Argument(help="Labelled rows.", show_default=False)] = None,
     target: Annotated[Path | None, typer.Argument(help="Unlabelled rows.", show_default=False)] = None,
@@ -37,7 +44,8 @@ def fit(
     id: Annotated[str | None, typer.Option(metavar="COL", help="Column that tells rows apart.")] = None,
     encoder: Annotated[str | None, typer.Option(help="Encoder of text or images: a name or folder.")] = None,
     method: Annotated[
-        str | None, typer.Option(help="A method of 'openset methods'.", show_default="color")
+        str | None,
+        typer.Option(help="A method of 'openset methods'.", show_default="color", autocompletion=_method_names),
     ] = None,
     fpr: Annotated[
         float | None, typer.Option(help="Share of source that may be called novel.", show_default="0.01")

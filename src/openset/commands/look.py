@@ -26,7 +26,9 @@ def report(
         Path | None, typer.Option(help="Where to write the page; RUN/report.html if not given.")
     ] = None,
     examples: Annotated[bool, typer.Option(help="Show the rows' own content, texts and pictures.")] = True,
+    quiet: Quiet = False,
     verbose: Verbose = False,
+    as_json: AsJson = False,
 ) -> None:
     """Write a run's report anew: one HTML page that needs no network.
 
@@ -38,7 +40,10 @@ def report(
 
         page = out or run / REPORT
         load_run(run).report(page, examples=examples)
-        show_text(f"report: {page}")
+        if as_json:
+            show_json({"out": str(page)})
+        elif not quiet:
+            show_text(f"report: {page}")
 
 
 def inspect(run: Run, verbose: Verbose = False, as_json: AsJson = False) -> None:

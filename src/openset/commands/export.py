@@ -11,7 +11,7 @@ from openset.commands.console import AsJson, Quiet, Verbose, helpful_errors, sho
 
 
 def export(
-    run: Annotated[Path, typer.Argument(help="Folder that 'openset fit' wrote.")],
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder that 'openset fit' wrote.")],
     onnx: Annotated[Path, typer.Option(metavar="FILE", help="ONNX file to write.")],
     quiet: Quiet = False,
     verbose: Verbose = False,

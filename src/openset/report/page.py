@@ -20,7 +20,7 @@ from openset.files import write_atomically
 from openset.report.charts import chart_data, finite
 from openset.report.content import excerpt, label_text, novel_name
 from openset.report.data import ReportData
-from openset.report.formats import count, fixed, level, moment, number, percent
+from openset.report.formats import count, fixed, level, moment, number, percent, unbroken
 
 SCRIPTS = ("chart.umd.min.js", "chartjs-plugin-zoom.min.js", "table.js", "charts.js")
 LICENCES = ("chart.LICENSE.md", "chartjs-plugin-zoom.LICENSE.md")
@@ -162,7 +162,14 @@ def _template() -> Any:
         loader=BaseLoader(), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     environment.filters.update(
-        count=count, fixed=fixed, label=label_text, level=level, moment=moment, number=number, percent=percent
+        count=count,
+        fixed=fixed,
+        label=label_text,
+        level=level,
+        moment=moment,
+        number=number,
+        percent=percent,
+        unbroken=unbroken,
     )
     return environment.from_string(_asset("report.html"))
 

@@ -111,6 +111,16 @@ def three_rows(folder):
     frame(np.eye(3), kind=["a", "b", "a"]).to_csv(folder / "source.csv", index=False)
 
 
+def three_target_rows(folder):
+    frame(np.eye(3), rid=["a", "b", "c"]).to_csv(folder / "target.csv", index=False)
+
+
+def null_target_text(folder):
+    for name, text in (("source", "fine"), ("target", None)):
+        data = pd.read_parquet(folder / f"{name}.parquet")
+        data.assign(review=pd.Series([text] * len(data), dtype="str")).to_parquet(folder / f"{name}.parquet")
+
+
 def missing_value(folder):
     data = pd.read_parquet(folder / "source.parquet")
     data.loc[7, "width"] = np.nan
@@ -147,6 +157,9 @@ def narrower_target(folder):
         (None, ["source.parquet", "target.parquet"], "--label COL"),
         (None, ["source.parquet"], "two files are needed"),
         (three_rows, ["source.csv", "target.parquet", "--label", "kind"], "has 3 rows to use, too few"),
+        (None, ["source.parquet", "nowhere.csv", "--label", "kind"], "nowhere.csv does not exist"),
+        (three_target_rows, ["source.parquet", "target.csv", "--label", "kind"], "the target needs at least 20"),
+        (null_target_text, [*GIVEN, "--text", "review"], "target.parquet"),
         (missing_value, [*GIVEN], "row 7: column 'width' is missing"),
         (missing_value, [*GIVEN], "--skip-bad"),
         (labelled_target, [*GIVEN], "--ignore-target-labels"),

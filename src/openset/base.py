@@ -20,6 +20,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from openset.assessment import Assessment
 from openset.errors import FitWarning
 from openset.inputs import FLOAT_TYPES, as_labels, as_rows, resolve_novel_label, with_novel
 from openset.params import check_choice, check_number, fitted_attributes
@@ -49,31 +50,6 @@ class Problem:
     """Source rows that no member trains or chooses on, for the threshold."""
     source_moments: Moments
     target_moments: Moments | None
-
-
-@dataclass(frozen=True, eq=False)
-class Assessment:
-    """What a fitted model says of some rows: what its methods of like names return.
-
-    Labels are kept as places in ``labels``, which has the known classes and, fitted with a target, the novel
-    label last: a million rows need no million strings.
-    """
-
-    labels: NDArray[Any]
-    predicted_place: NDArray[np.intp]
-    known_place: NDArray[np.intp]
-    novelty_score: NDArray[np.float64]
-    probabilities: NDArray[np.float64]
-
-    @property
-    def predicted(self) -> NDArray[Any]:
-        """What each row is called."""
-        return self.labels[self.predicted_place]
-
-    @property
-    def known(self) -> NDArray[Any]:
-        """The known class that each row resembles most."""
-        return self.labels[self.known_place]
 
 
 class OpenSetClassifier(ClassifierMixin, BaseEstimator):

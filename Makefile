@@ -6,7 +6,7 @@ BASE   := $(VENV)/.installed-base
 STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types contract evidence benchmark constraints clean
+.PHONY: help demo test lint types contract docs evidence benchmark constraints clean
 
 help:  ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 20
@@ -38,6 +38,11 @@ types: $(STAMP)
 contract: $(STAMP)
 	@$(BIN)/lint-imports --no-logo
 
+docs: $(BASE)  ## the site, into site/; a warning is an error
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt -e '.[docs,plot]'
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+	@echo "Written: site/index.html"
+
 evidence: $(STAMP)  ## the statistical evidence that takes longer than a test may; writes docs/evidence
 	@$(BIN)/python benchmarks/evidence.py
 
@@ -49,4 +54,4 @@ constraints: $(STAMP)  ## write constraints.txt anew from what is installed
 	@touch $(BASE) $(STAMP)
 
 clean:  ## remove .venv and caches
-	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist
+	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist site

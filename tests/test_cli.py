@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -64,6 +66,39 @@ def test_methods_as_a_table_and_as_json():
     for method in listed:
         assert method["name"] in table
         assert method["assumes"]
+
+
+def complete(words):
+    environment = {**os.environ, "_OPENSET_COMPLETE": "complete_bash", "COMP_WORDS": words,
+                   "COMP_CWORD": str(len(words.split(" ")) - 1)}  # fmt: skip
+    program = "import sys; sys.argv = ['openset']; from openset.cli import app; app(prog_name='openset')"
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, env=environment, check=True
+    )
+    return done.stdout.split()
+
+
+def test_the_shell_completes_commands_options_and_methods():
+    assert complete("openset ev") == ["evaluate"]
+    assert complete("openset fit --me") == ["--method"]
+    assert complete("openset fit --method co") == ["color", "conop"]
+
+
+def test_no_color_leaves_no_colour_even_on_a_terminal():
+    command = [*COMMAND, "inspect", "nowhere"]
+    environment = {**os.environ, "FORCE_COLOR": "1", "NO_COLOR": ""}
+    coloured = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    plain = subprocess.run(
+        command, capture_output=True, text=True, env={**environment, "NO_COLOR": "1"}, check=False
+    )
+    assert re.search("\x1b\\[[0-9;]*3[0-7]m", coloured.stderr) and coloured.returncode == 2
+    assert not re.search("\x1b\\[[0-9;]*3[0-7]m", plain.stderr) and "is no run" in plain.stderr
+
+
+def test_help_tells_the_exit_codes():
+    shown = " ".join(run("--help").output.split())
+    for words in ("0 done", "2 wrong input", "130 interrupted", "NO_COLOR"):
+        assert words in shown
 
 
 def test_a_wrong_command_exits_with_2():

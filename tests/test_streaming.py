@@ -53,6 +53,33 @@ def test_every_row_once_in_order_with_its_id(problem_files, tmp_path_factory, ro
     np.testing.assert_array_equal(found.X[:, 1], model.predict_proba(X)[:, -1])
 
 
+def test_networks_leave_a_core_to_the_reader_and_scores_do_not_depend_on_the_batch(
+    problem_files, tmp_path, monkeypatch
+):
+    import torch
+
+    from openset import SourceOnly
+
+    source, target = problem_files / "source.parquet", problem_files / "target.parquet"
+    parameters = {"max_steps": 50}
+    result = openset.run(source, target, label="kind", id="rid", method="source_only", parameters=parameters)
+    result.save(tmp_path / "run")
+    seen, outputs = [], SourceOnly._outputs
+    monkeypatch.setattr(
+        SourceOnly, "_outputs", lambda self, rows: (seen.append(torch.get_num_threads()), outputs(self, rows))[1]
+    )
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(2)
+        for batch_rows in (7, 8192):
+            out = tmp_path / f"{batch_rows}.parquet"
+            openset.score(tmp_path / "run", target, out, batch_rows=batch_rows)
+            pd.testing.assert_frame_equal(pd.read_parquet(out), result.to_frame())  # bit for bit
+        assert set(seen) == {1} and torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
+
+
 def test_without_an_id_column_rows_are_numbered(problem_files, tmp_path):
     source, target = problem_files / "source.parquet", problem_files / "target.parquet"
     result = openset.run(source, target, label="kind", features=list(NAMES), method="knn", fpr=0.1)

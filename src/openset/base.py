@@ -20,6 +20,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from openset.assessment import Assessment
 from openset.errors import FitWarning
 from openset.inputs import FLOAT_TYPES, as_labels, as_rows, resolve_novel_label, with_novel
 from openset.params import check_choice, check_number, fitted_attributes
@@ -49,16 +50,6 @@ class Problem:
     """Source rows that no member trains or chooses on, for the threshold."""
     source_moments: Moments
     target_moments: Moments | None
-
-
-@dataclass(frozen=True, eq=False)
-class Assessment:
-    """What a fitted model says of some rows; the fields are what its methods of like names return."""
-
-    predicted: NDArray[Any]
-    known: NDArray[Any]
-    novelty_score: NDArray[np.float64]
-    probabilities: NDArray[np.float64]
 
 
 class OpenSetClassifier(ClassifierMixin, BaseEstimator):
@@ -317,7 +308,7 @@ class OpenSetClassifier(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The known class of every row, or ``novel_label_`` where its score is above ``threshold_``."""
-        return self._labels(*self._outputs(self._scoring_rows(X)))
+        return self.assess(X).predicted
 
     def predict_known(self, X: Any) -> NDArray[Any]:
         """The most likely known class of every row, novel or not."""
@@ -335,15 +326,13 @@ class OpenSetClassifier(ClassifierMixin, BaseEstimator):
     def assess(self, X: Any) -> Assessment:
         """All that the other methods say of every row, from one pass over the rows."""
         logits, score = self._outputs(self._scoring_rows(X))
-        known = self.classes_[logits.argmax(axis=1)]
-        return Assessment(self._labels(logits, score), known, score, self._probabilities(logits, score))
-
-    def _labels(self, logits: NDArray[np.float64], score: NDArray[np.float64]) -> NDArray[Any]:
-        best = logits.argmax(axis=1)
+        known = logits.argmax(axis=1)
+        probabilities = self._probabilities(logits, score)
         if not self.n_target_:
-            return self.classes_[best]
-        best[score > self.threshold_] = len(self.classes_)
-        return with_novel(self.classes_, self.novel_label_)[best]
+            return Assessment(self.classes_, known, known, score, probabilities)
+        labels = with_novel(self.classes_, self.novel_label_)
+        called = np.where(score > self.threshold_, len(self.classes_), known)
+        return Assessment(labels, called, known, score, probabilities)
 
     def _probabilities(self, logits: NDArray[np.float64], score: NDArray[np.float64]) -> NDArray[np.float64]:
         known = softmax(logits, axis=1)
@@ -370,6 +359,19 @@ class OpenSetClassifier(ClassifierMixin, BaseEstimator):
         from openset.persistence import save
 
         save(self, path)
+
+    def to_onnx(self, path: str | PathLike[str]) -> None:
+        """Write the fitted network as one ONNX graph, for any number of rows (extra ``onnx``).
+
+        Input ``x``: rows of float32, as they were given to ``fit``; scaling is part of the graph. Outputs
+        ``novelty_score`` (n,), ``probabilities`` (n, k + 1) and ``label`` (n,), the place of a row's label in
+        the list that the file's metadata holds as ``labels`` in JSON, the novel label last. Scores agree with
+        ``novelty_score`` to single precision. Methods that train no network, and models with a backbone of
+        their own, are refused.
+        """
+        from openset.exporting import to_onnx
+
+        to_onnx(self, path)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "threshold_")

@@ -18,7 +18,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Open-set domain adaptation under background shift.\n\n"
-    "Is there a new class in the target batch, how large is it, which rows are of it, and what are the others?",
+    "Is there a new class in the target batch, how large is it, which rows are of it, and what are the others?"
+    "\n\nExit codes: 0 done, 2 wrong input or usage, 1 anything else (a full disk, a bug), 130 interrupted, "
+    "143 terminated. NO_COLOR=1 turns colours off.",
 )
 
 add_commands(app)

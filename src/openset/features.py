@@ -25,7 +25,10 @@ def read_source(settings: RunSettings, source: Any) -> tuple[Records, RunSetting
     if settings.label is None and not _is_folder(source):
         raise ValueError("no label column is named: say which column of the source holds the known class.")
     _refuse_categories(settings, source)
-    records = read_table(source, label=settings.label, skip_bad=settings.skip_bad, **_columns(settings))
+    # ids tell target rows apart; labelled rows need none
+    has_ids = settings.id is not None and settings.id in open_source(source).kinds
+    columns = _columns(settings if has_ids else replace(settings, id=None))
+    records = read_table(source, label=settings.label, skip_bad=settings.skip_bad, **columns)
     if records.y is None:
         raise ValueError(f"{source} has no class folders: expected <class>/<name>.jpg, or a table with a label.")
     _refuse_few(records, source, "source")

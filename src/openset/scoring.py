@@ -63,13 +63,14 @@ def score_rows(model: Any, X: NDArray[np.floating], ids: NDArray[Any]) -> Scored
         raise ValueError("the model was fitted without a target, so it calls nothing novel: fit it with one.")
     with config_context(assume_finite=True):
         found = model.assess(X)
+    labels = _one_type(found.labels)
     return ScoredTable(
         id=ids,
-        predicted=_one_type(found.predicted),
+        predicted=labels[found.predicted_place],
         novelty_score=found.novelty_score,
         p_value=conformal_p_values(model.calibration_scores_, found.novelty_score),
         probabilities=found.probabilities,
-        nearest_known=_one_type(found.known),
+        nearest_known=labels[found.known_place],
         class_columns=class_columns(model.classes_.tolist()),
     )
 

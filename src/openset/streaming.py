@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
@@ -11,12 +12,14 @@ from typing import Any
 from openset.data.records import Records
 from openset.data.writing import check_writable, writing_table
 from openset.features import FeatureMaker, stream
+from openset.methods.neural import NetworkClassifier
 from openset.progress import progress_bar
 from openset.result import load_model, read_run_settings, read_summary
 from openset.scoring import ScoredTable, score_rows
-from openset.threads import one_ahead
+from openset.threads import a_core_to_spare, one_ahead
 
-BATCH_ROWS = 32768
+BATCH_ROWS = 8192
+"""Small enough that the memory of one batch serves the next: fresh pages cost more than reading into them."""
 
 
 def score(
@@ -39,8 +42,11 @@ def score(
     check_writable(Path(out))
     batches = stream(settings, data, batch_rows)
     model, maker = load_model(run), FeatureMaker(settings)
+    # encoders take far longer than reading does, and get every core
+    reads_numbers = settings.text is None and settings.image is None
+    spared = a_core_to_spare() if reads_numbers and isinstance(model, NetworkClassifier) else nullcontext()
     done = 0
-    with writing_table(Path(out)) as write, progress_bar("scoring", enabled=progress) as update:
+    with writing_table(Path(out)) as write, progress_bar("scoring", enabled=progress) as update, spared:
         # three at once: a thread reads the next batch, one scores this batch, this one writes the batch before
         for scored in one_ahead(_scored(model, maker, one_ahead(batches))):
             write(scored.columns())

@@ -51,7 +51,9 @@ def test_fit_score_inspect_compare_and_evaluate(problem_files, tmp_path):
 
     page = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
     assert "<!doctype html>" in page[:20].lower() and "Which rows" in page
-    assert call("report", tmp_path / "run", "--out", tmp_path / "again.html", "--no-examples").exit_code == 0
+    again = ("report", tmp_path / "run", "--out", tmp_path / "again.html", "--no-examples")
+    assert json.loads(call(*again, "--json").stdout) == {"out": str(tmp_path / "again.html")}
+    assert call(*again, "--quiet").output == ""
     assert len((tmp_path / "again.html").read_bytes()) < len(page.encode())
 
     shown = call("inspect", tmp_path / "run", "-v")
@@ -110,6 +112,16 @@ def three_rows(folder):
     frame(np.eye(3), kind=["a", "b", "a"]).to_csv(folder / "source.csv", index=False)
 
 
+def three_target_rows(folder):
+    frame(np.eye(3), rid=["a", "b", "c"]).to_csv(folder / "target.csv", index=False)
+
+
+def null_target_text(folder):
+    for name, text in (("source", "fine"), ("target", None)):
+        data = pd.read_parquet(folder / f"{name}.parquet")
+        data.assign(review=pd.Series([text] * len(data), dtype="str")).to_parquet(folder / f"{name}.parquet")
+
+
 def missing_value(folder):
     data = pd.read_parquet(folder / "source.parquet")
     data.loc[7, "width"] = np.nan
@@ -146,6 +158,9 @@ def narrower_target(folder):
         (None, ["source.parquet", "target.parquet"], "--label COL"),
         (None, ["source.parquet"], "two files are needed"),
         (three_rows, ["source.csv", "target.parquet", "--label", "kind"], "has 3 rows to use, too few"),
+        (None, ["source.parquet", "nowhere.csv", "--label", "kind"], "nowhere.csv does not exist"),
+        (three_target_rows, ["source.parquet", "target.csv", "--label", "kind"], "the target needs at least 20"),
+        (null_target_text, [*GIVEN, "--text", "review"], "target.parquet"),
         (missing_value, [*GIVEN], "row 7: column 'width' is missing"),
         (missing_value, [*GIVEN], "--skip-bad"),
         (labelled_target, [*GIVEN], "--ignore-target-labels"),
@@ -217,7 +232,7 @@ def test_wrong_input_to_the_other_commands(problem_files, tmp_path):
 
 
 def test_help_has_an_example_and_fits_80_columns():
-    for command in ("fit", "score", "inspect", "compare", "evaluate"):
+    for command in ("fit", "score", "report", "inspect", "compare", "evaluate", "export"):
         shown = call(command, "--help").output
         assert f"Example: openset {command}" in shown
         assert max(map(len, shown.splitlines())) <= 80
@@ -243,12 +258,17 @@ def test_a_real_process_from_fit_to_evaluate(problem_files, tmp_path):
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_an_interrupt_leaves_nothing_half_written(problem_files, tmp_path, number, code):
+    state = tmp_path / "state"  # a checkpoint, which is there to outlive a kill, tells that training goes on
     arguments = ("fit", problem_files / "source.parquet", problem_files / "target.parquet", "--label", "kind",
-                 "--set", "max_steps=1000000", "--set", "tol=0", "--out", tmp_path / "run")  # fmt: skip
+                 "--set", "max_steps=1000000", "--set", "tol=0", "--set", "evaluate_every=50",
+                 "--set", f"checkpoint={state}", "--out", tmp_path / "run")  # fmt: skip
     process = subprocess.Popen([*COMMAND, *map(str, arguments)], stderr=subprocess.PIPE, stdout=subprocess.PIPE)
-    time.sleep(6)
+    deadline = time.monotonic() + 120
+    while not (state.exists() and any(state.iterdir())) and time.monotonic() < deadline:
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.05)
     process.send_signal(number)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == code, errors
     assert b"Traceback" not in errors
-    assert list(tmp_path.iterdir()) == []
+    assert [p.name for p in tmp_path.iterdir()] == ["state"]

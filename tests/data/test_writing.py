@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -60,3 +61,13 @@ def test_a_column_keeps_its_type(tmp_path):
     with pytest.raises(ValueError, match="write .npz"), writing_table(tmp_path / "t.npy"):
         pass
     assert list(tmp_path.iterdir()) == []
+
+
+def test_small_batches_share_a_row_group(tmp_path, monkeypatch):
+    monkeypatch.setattr("openset.data.writing._ROW_GROUP", 10)
+    with writing_table(tmp_path / "rows.parquet") as write:
+        for first in range(0, 23, 3):
+            write({"id": np.arange(first, min(first + 3, 23))})
+    file = pq.ParquetFile(tmp_path / "rows.parquet")
+    sizes = [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)]
+    assert sizes == [12, 11] and file.read()["id"].to_pylist() == list(range(23))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import typer
 
+from openset.commands.export import export
 from openset.commands.fit import fit
 from openset.commands.look import compare, evaluate, inspect, report
 from openset.commands.score import score
@@ -11,5 +12,5 @@ from openset.commands.score import score
 
 def add_commands(app: typer.Typer) -> None:
     """Mount the commands on ``openset``."""
-    for command in (fit, score, report, inspect, compare, evaluate):
+    for command in (fit, score, report, inspect, compare, evaluate, export):
         app.command()(command)

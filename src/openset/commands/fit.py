@@ -19,9 +19,20 @@ _FLAGS = {
 }
 
 
+def _method_names(begun: str) -> list[str]:
+    """For the shell: methods whose name begins so."""
+    from openset.registry import methods
+
+    return [method.name for method in methods("table") if method.name.startswith(begun)]
+
+
 def fit(
-    source: Annotated[Path | None, typer.Argument(help="Labelled rows.", show_default=False)] = None,
-    target: Annotated[Path | None, typer.Argument(help="Unlabelled rows.", show_default=False)] = None,
+    source: Annotated[
+        Path | None, typer.Argument(metavar="SOURCE", help="Labelled rows.", show_default=False)
+    ] = None,
+    target: Annotated[
+        Path | None, typer.Argument(metavar="TARGET", help="Unlabelled rows.", show_default=False)
+    ] = None,
     out: Annotated[Path | None, typer.Option(metavar="RUN", help="Folder to write the run to.")] = None,
     label: Annotated[str | None, typer.Option(metavar="COL", help="Column of known classes in SOURCE.")] = None,
     features: Annotated[
@@ -34,10 +45,11 @@ def fit(
     image: Annotated[
         str | None, typer.Option(metavar="COL", help="Column of image paths, to be encoded.")
     ] = None,
-    id: Annotated[str | None, typer.Option(metavar="COL", help="Column that tells rows apart.")] = None,
+    id: Annotated[str | None, typer.Option(metavar="COL", help="Column that tells target rows apart.")] = None,
     encoder: Annotated[str | None, typer.Option(help="Encoder of text or images: a name or folder.")] = None,
     method: Annotated[
-        str | None, typer.Option(help="A method of 'openset methods'.", show_default="color")
+        str | None,
+        typer.Option(help="A method of 'openset methods'.", show_default="color", autocompletion=_method_names),
     ] = None,
     fpr: Annotated[
         float | None, typer.Option(help="Share of source that may be called novel.", show_default="0.01")
@@ -68,8 +80,9 @@ def fit(
     and id are features. Columns that are no numbers are left out and named; a
     missing value is an error that names its row.
 
-    RUN gets the model, scored_target.parquet, result.json and settings.toml, which
-    repeats the run: openset fit --settings RUN/settings.toml --out AGAIN
+    RUN gets report.html, scored_target.parquet, result.json, the model, and
+    settings.toml, which repeats the run:
+    openset fit --settings RUN/settings.toml --out AGAIN
 
     Exit codes: 0 done, 2 wrong input or usage, 1 anything else, 130 interrupted.
 

@@ -17,7 +17,7 @@ from openset.commands.console import (
     show_text,
 )
 
-Run = Annotated[Path, typer.Argument(help="Folder that 'openset fit' wrote.")]
+Run = Annotated[Path, typer.Argument(metavar="RUN", help="Folder that 'openset fit' wrote.")]
 
 
 def report(
@@ -26,7 +26,9 @@ def report(
         Path | None, typer.Option(help="Where to write the page; RUN/report.html if not given.")
     ] = None,
     examples: Annotated[bool, typer.Option(help="Show the rows' own content, texts and pictures.")] = True,
+    quiet: Quiet = False,
     verbose: Verbose = False,
+    as_json: AsJson = False,
 ) -> None:
     """Write a run's report anew: one HTML page that needs no network.
 
@@ -38,7 +40,10 @@ def report(
 
         page = out or run / REPORT
         load_run(run).report(page, examples=examples)
-        show_text(f"report: {page}")
+        if as_json:
+            show_json({"out": str(page)})
+        elif not quiet:
+            show_text(f"report: {page}")
 
 
 def inspect(run: Run, verbose: Verbose = False, as_json: AsJson = False) -> None:
@@ -66,15 +71,15 @@ def inspect(run: Run, verbose: Verbose = False, as_json: AsJson = False) -> None
 
 
 def compare(
-    runs: Annotated[list[Path], typer.Argument(help="Folders that 'openset fit' wrote.", metavar="RUN...")],
+    runs: Annotated[list[Path], typer.Argument(help="Folders that 'openset fit' wrote.", metavar="RUN")],
     verbose: Verbose = False,
     as_json: AsJson = False,
 ) -> None:
     """Put runs beside each other.
 
-    For runs on one target also: the overlap of the rows they call novel with those
-    of the first run (rows of both by rows of either), and the rank correlation of
-    their scores.
+    For runs on one target also: the overlap of the rows they call novel with
+    those of the first run (rows of both by rows of either), and the rank
+    correlation of their scores.
 
     Example: openset compare run-color run-dd
     """
@@ -104,7 +109,7 @@ def compare(
 
 def evaluate(
     run: Run,
-    labelled: Annotated[Path, typer.Argument(help="Rows with their true labels.")],
+    labelled: Annotated[Path, typer.Argument(metavar="LABELLED", help="Rows with their true labels.")],
     label: Annotated[str | None, typer.Option(metavar="COL", help="Label column. Default: the run's.")] = None,
     quiet: Quiet = False,
     verbose: Verbose = False,

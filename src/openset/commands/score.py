@@ -15,8 +15,8 @@ _FLAGS = {
 
 
 def score(
-    run: Annotated[Path, typer.Argument(help="Folder that 'openset fit' wrote.")],
-    data: Annotated[Path, typer.Argument(help="Rows to score, with the run's columns.")],
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder that 'openset fit' wrote.")],
+    data: Annotated[Path, typer.Argument(metavar="DATA", help="Rows to score, with the run's columns.")],
     out: Annotated[Path, typer.Option(help="File to write; its extension says the format.")],
     id: Annotated[str | None, typer.Option(metavar="COL", help="Another id column than the run's.")] = None,
     quiet: Quiet = False,

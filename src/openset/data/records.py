@@ -101,14 +101,19 @@ class SeenIds:
         else:
             is_integer = ids.dtype.kind in "iub"
             keys = ids.astype(np.int64) if is_integer else np.fromiter(map(hash, ids.tolist()), np.int64)
-        unique, first = np.unique(keys, return_index=True)
+        if (keys[1:] > keys[:-1]).all():  # ids in order, as most files have them
+            unique, first = keys, np.arange(len(keys))
+        else:
+            unique, first = np.unique(keys, return_index=True)
         again = np.ones(len(keys), dtype=bool)
         again[first] = False
+        if not len(unique):
+            return again
         for run in self._runs:
-            place = np.searchsorted(run, keys)
-            again |= run[np.minimum(place, len(run) - 1)] == keys
-        if len(unique):
-            self._runs.append(unique)
+            if unique[0] <= run[-1] and run[0] <= unique[-1]:
+                place = np.searchsorted(run, unique)  # of sorted keys: many times as quick as of any
+                again[first[run[np.minimum(place, len(run) - 1)] == unique]] = True
+        self._runs.append(unique)
         while len(self._runs) > 1 and len(self._runs[-2]) < 2 * len(self._runs[-1]):
             last = self._runs.pop()
             self._runs[-1] = np.sort(np.concatenate([self._runs[-1], last]), kind="stable")

@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 from openset.data.common import listed, require_pyarrow
 from openset.files import replacing
 
+_ROW_GROUP = 2**17
+
 Columns = Mapping[str, NDArray[Any]]
 Write = Callable[[Columns], None]
 
@@ -97,7 +99,35 @@ def _parquet(path: Path, schema: Any, files: ExitStack) -> Any:
 
     # novelty scores hardly repeat: only text is worth a dictionary
     texts = [field.name for field in schema if pa.types.is_string(field.type)]
-    return pq.ParquetWriter(path, schema, use_dictionary=texts, compression="snappy")
+    return _RowGroups(pq.ParquetWriter(path, schema, use_dictionary=texts, compression="snappy"))
+
+
+class _RowGroups:
+    """A Parquet writer that gathers small batches, of which each would be a row group of its own."""
+
+    def __init__(self, writer: Any) -> None:
+        self._writer = writer
+        self._waiting: list[Any] = []
+        self._rows = 0
+
+    def write_batch(self, batch: Any) -> None:
+        self._waiting.append(batch)
+        self._rows += batch.num_rows
+        if self._rows >= _ROW_GROUP:
+            self._flush()
+
+    def _flush(self) -> None:
+        import pyarrow as pa
+
+        waiting, self._waiting, self._rows = self._waiting, [], 0
+        if waiting:
+            self._writer.write_table(pa.Table.from_batches(waiting))
+
+    def close(self) -> None:
+        try:
+            self._flush()
+        finally:
+            self._writer.close()
 
 
 def _arrow_file(path: Path, schema: Any, files: ExitStack) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from datetime import datetime
 from typing import Any
 
@@ -80,3 +81,12 @@ def moment(text: str) -> str:
     except ValueError:
         return text
     return f"{then.day} {then:%B %Y, %H:%M} {then.tzname() or ''}".rstrip()
+
+
+def unbroken(text: str) -> str:
+    """A sentence whose numbers keep their per cent sign on the same line.
+
+    >>> unbroken("about 15.2 % of the target")
+    'about 15.2\\xa0% of the target'
+    """
+    return re.sub(r"(?<=\d) (?=%)", "\u00a0", text)

@@ -20,7 +20,7 @@ from openset.files import write_atomically
 from openset.report.charts import chart_data, finite
 from openset.report.content import excerpt, label_text, novel_name
 from openset.report.data import ReportData
-from openset.report.formats import count, fixed, level, moment, number, percent
+from openset.report.formats import count, fixed, level, moment, number, percent, unbroken
 
 SCRIPTS = ("chart.umd.min.js", "chartjs-plugin-zoom.min.js", "table.js", "charts.js")
 LICENCES = ("chart.LICENSE.md", "chartjs-plugin-zoom.LICENSE.md")
@@ -126,7 +126,7 @@ def _flat(part: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]
         if isinstance(value, Mapping):
             yield from _flat(value, f"{prefix}{name} · ")
         elif isinstance(value, (list, tuple)):
-            yield f"{prefix}{name}", excerpt(", ".join(map(str, value)), MAX_SETTING)
+            yield f"{prefix}{name}", excerpt(", ".join(map(str, value)) or "—", MAX_SETTING)
         else:
             text = f"{value:.6g}" if isinstance(value, float) else str(value)
             yield f"{prefix}{name}", "—" if value is None else excerpt(text, MAX_SETTING)
@@ -162,7 +162,14 @@ def _template() -> Any:
         loader=BaseLoader(), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     environment.filters.update(
-        count=count, fixed=fixed, label=label_text, level=level, moment=moment, number=number, percent=percent
+        count=count,
+        fixed=fixed,
+        label=label_text,
+        level=level,
+        moment=moment,
+        number=number,
+        percent=percent,
+        unbroken=unbroken,
     )
     return environment.from_string(_asset("report.html"))
 

@@ -1,0 +1,39 @@
+"""``openset export``: a run's network for programs without Python."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from openset.commands.console import AsJson, Quiet, Verbose, helpful_errors, show_json
+
+
+def export(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder that 'openset fit' wrote.")],
+    onnx: Annotated[Path, typer.Option(metavar="FILE", help="ONNX file to write.")],
+    quiet: Quiet = False,
+    verbose: Verbose = False,
+    as_json: AsJson = False,
+) -> None:
+    """Write a run's network as one ONNX graph.
+
+    Input x: rows of features in float32, in the run's order of columns. Outputs:
+    novelty_score, probabilities and label, the place in the list of labels that
+    the file's metadata holds. Of a run on text or images, x is what the encoder
+    makes of them.
+
+    Example: openset export run --onnx model.onnx
+    """
+    with helpful_errors(verbose):
+        from openset.result import load_model, read_summary
+
+        features = read_summary(run).data["features"]
+        model = load_model(run)
+        model.to_onnx(onnx)
+        if as_json:
+            show_json({"out": str(onnx), "features": features})
+        elif not quiet:
+            columns = f"encoder {features['encoder']}" if isinstance(features, dict) else ", ".join(features)
+            typer.echo(f"{type(model).__name__} written to {onnx}. Its input x is made of: {columns}")

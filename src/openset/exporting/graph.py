@@ -1,0 +1,102 @@
+"""A small way of writing ONNX graphs as arithmetic: ``(x - mean) * factor`` adds two nodes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Union
+
+import numpy as np
+from numpy.typing import NDArray
+
+Numbers = Union["Value", NDArray[Any], np.generic]
+
+OPSET, IR_VERSION = 18, 8
+"""What runtimes since 2022 read: ONNX 1.13, onnxruntime 1.14."""
+
+
+@dataclass(eq=False)
+class Graph:
+    """Nodes and constants, in the order in which they were asked for."""
+
+    nodes: list[Any] = field(default_factory=list)
+    constants: list[Any] = field(default_factory=list)
+
+    def value(self, name: str) -> Value:
+        """A value known by its name, such as an input."""
+        return Value(self, name)
+
+    def constant(self, array: Any) -> Value:
+        """Numbers that are part of the graph."""
+        from onnx import numpy_helper
+
+        name = f"c{len(self.constants)}"
+        self.constants.append(numpy_helper.from_array(np.asarray(array), name))
+        return Value(self, name)
+
+    def apply(self, operator: str, *inputs: Value, name: str | None = None, **attributes: Any) -> Value:
+        """A node with one output, which is returned."""
+        from onnx import helper
+
+        name = name or f"v{len(self.nodes)}"
+        self.nodes.append(helper.make_node(operator, [value.name for value in inputs], [name], **attributes))
+        return Value(self, name)
+
+
+@dataclass(frozen=True, eq=False)
+class Value:
+    """What a node gives. Numbers beside it in an expression must have its own precision."""
+
+    graph: Graph
+    name: str
+
+    def _with(self, operator: str, other: Numbers) -> Value:
+        second = other if isinstance(other, Value) else self.graph.constant(other)
+        return self.graph.apply(operator, self, second)
+
+    def __add__(self, other: Numbers) -> Value:
+        return self._with("Add", other)
+
+    def __sub__(self, other: Numbers) -> Value:
+        return self._with("Sub", other)
+
+    def __mul__(self, other: Numbers) -> Value:
+        return self._with("Mul", other)
+
+    def __truediv__(self, other: Numbers) -> Value:
+        return self._with("Div", other)
+
+    def __matmul__(self, other: Numbers) -> Value:
+        return self._with("MatMul", other)
+
+    def __gt__(self, other: Numbers) -> Value:
+        return self._with("Greater", other)
+
+    def __neg__(self) -> Value:
+        return self.graph.apply("Neg", self)
+
+    def map(self, operator: str, **attributes: Any) -> Value:
+        """A function of each element, or of each row: "Relu", "Exp", "LogSoftmax"."""
+        return self.graph.apply(operator, self, **attributes)
+
+    def over(self, operator: str, axis: int, *, keep: bool = False) -> Value:
+        """A reduction along one axis: "Max", "Sum", "Mean", "LogSumExp"."""
+        return self.graph.apply(
+            f"Reduce{operator}", self, self.graph.constant(np.array([axis])), keepdims=int(keep)
+        )
+
+    def take(self, indices: Numbers | int, axis: int = 0) -> Value:
+        """Elements along an axis; a single index takes the axis away."""
+        chosen = indices if isinstance(indices, Value) else self.graph.constant(np.asarray(indices, np.int64))
+        return self.graph.apply("Gather", self, chosen, axis=axis)
+
+    def where(self, condition: Value, other: Numbers) -> Value:
+        """This where the condition holds, elsewhere the other."""
+        second = other if isinstance(other, Value) else self.graph.constant(other)
+        return self.graph.apply("Where", condition, self, second)
+
+    def as_type(self, dtype: Any, name: str | None = None) -> Value:
+        """In another precision, and perhaps under a name of its own."""
+        from onnx import helper
+
+        to = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+        return self.graph.apply("Cast", self, to=to, name=name)

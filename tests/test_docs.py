@@ -1,0 +1,118 @@
+"""The README's and the pages' own examples run; links and figures lead somewhere; the site builds."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn
+
+from doc_blocks import ROOT, blocks, run_page
+from openset import make_background_shift
+
+PAGES = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").glob("*.md"))
+ELSEWHERE = {"docs/encoders.md": "tests/encoders/test_encoders_page.py", "docs/data.md": "below"}
+ALL = ["README.md", *sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md"))]
+
+pytestmark = pytest.mark.filterwarnings("ignore::openset.errors.FitWarning")
+
+
+@pytest.fixture(autouse=True)
+def in_a_folder_of_its_own(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def test_the_readme_runs(capsys, tmp_path):
+    data = make_background_shift(n_source=500, n_target=400, n_test=300, n_features=10, random_state=0)
+    for name, X in (("labelled", data.X), ("production", data.X_target), ("next_week", data.X_test)):
+        frame = pd.DataFrame(X, columns=[f"x{i}" for i in range(10)]).assign(id=range(len(X)))
+        (frame.assign(**{"class": data.y}) if name == "labelled" else frame).to_parquet(f"{name}.parquet")
+    assert [kind for kind, _ in blocks("README.md")].count("python") >= 4
+    with sklearn.config_context():
+        run_page("README.md")
+    assert "OpenSetMetrics(auroc=" in capsys.readouterr().out
+    assert (tmp_path / "my-model" / "model.json").exists() and (tmp_path / "run" / "report.html").exists()
+    assert len(pd.read_parquet("scored.parquet")) == 300
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page not in ELSEWHERE])
+def test_the_pages_examples_run(page):
+    from openset import registry
+
+    before = dict(registry._METHODS)
+    try:
+        run_page(page)
+    finally:
+        registry._METHODS.clear()
+        registry._METHODS.update(before)
+
+
+def test_the_page_on_data_runs():
+    frame = pd.DataFrame({"sku": ["a", "b", "c"], "product": ["x", "y", "x"], "embedding": np.eye(3).tolist()})
+    frame.to_parquet("labelled.parquet")
+    frame.drop(columns="product").to_parquet("target.parquet")
+    assert run_page("docs/data.md")["records"].y.tolist() == ["x", "y", "x"]
+
+
+@pytest.mark.parametrize("page", ALL)
+def test_every_block_says_what_it_is(page):
+    assert {kind for kind, _ in blocks(page)} <= {"python", "console", "text", "toml"}
+
+
+@pytest.mark.parametrize("page", ALL)
+def test_links_lead_somewhere(page):
+    text = re.sub(r"```.*?```", "", (ROOT / page).read_text(encoding="utf-8"), flags=re.DOTALL)
+    for link in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", text):
+        assert "://" in link or ((ROOT / page).parent / link).exists(), link
+
+
+def test_the_readme_names_every_method_and_the_commands():
+    from openset.registry import methods
+
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    for method in methods():
+        assert f"`{method.name}`" in text and f"`{method.class_name}`" in text
+    assert "make demo" in text and "make test" in text
+
+
+def test_the_readmes_benchmarks_are_those_of_the_pages():
+    rows = [
+        line
+        for line in (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
+        if "±" in line and "|" in line
+    ]
+    assert len(rows) >= 3
+    for row in rows:
+        (page,) = re.findall(r"\]\(([^)]+)\)", row)
+        ours, other = ([cell.strip(" *") for cell in row.split("|")[i::2][:2]] for i in (3, 4))
+        tables = (ROOT / page).read_text(encoding="utf-8").replace("*", "").splitlines()
+        for method, figures in (("color", ours), ("dd", other)):
+            assert any(
+                line.startswith(f"| {method} |") and all(f"| {figure} |" in line for figure in figures)
+                for line in tables
+            ), f"{page} has no row of {method} with {figures}"
+
+
+def test_the_site_builds_without_a_warning(tmp_path):
+    pytest.importorskip("mkdocs", reason="needs openset[docs]: make docs builds the site")
+    pytest.importorskip("mkdocstrings", reason="needs openset[docs]: make docs builds the site")
+    done = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path / "site")],
+        cwd=ROOT, capture_output=True, text=True, check=False, env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    pages = {path.relative_to(tmp_path / "site").as_posix() for path in (tmp_path / "site").rglob("*.html")}
+    assert {"index.html", "cli.html", "api.html", "results/quick.html", "decisions/0014-product.html"} <= pages
+    commands = (tmp_path / "site" / "cli.html").read_text(encoding="utf-8")
+    for name in ("openset fit", "openset bench run", "openset theory sweep", "--ignore-target-labels"):
+        assert name in commands
+    everything = "".join((tmp_path / "site" / page).read_text(encoding="utf-8") for page in pages)
+    fetched = re.findall(
+        r'<(?:script|img|iframe)[^>]* src="(https?:[^"]+)|<link[^>]* href="(https?:[^"]+)', everything
+    )
+    assert not [first or second for first, second in fetched if "fonts" in first + second]

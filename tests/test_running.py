@@ -72,9 +72,9 @@ def test_color_brings_its_heads_and_history(problem_files):
         parameters={"max_steps": 60, "evaluate_every": 20, "grid": [0.05, 0.1]},
     )  # fmt: skip
     heads = result.summary.heads
-    assert len(heads) == 6 and sum(head["selected"] for head in heads) == 1
+    assert len(heads) == 12 and sum(head["selected"] for head in heads) == 1
     assert set(heads[0]) >= {"step", "head", "candidate_recall", "fpr", "recall", "multiplier", "feasible"}
-    assert [entry["step"] for entry in result.summary.history] == [20, 40, 60]
+    assert [entry["step"] for entry in result.summary.history] == [20] * 5 + [40] * 5 + [60] * 5
     assert len(result.source_scores) and (np.diff(result.source_scores) >= 0).all()
 
 

@@ -106,9 +106,9 @@ def test_without_a_target_it_is_a_classifier_of_the_known(small, tmp_path, stand
 
 def test_where_nothing_is_feasible_nothing_is_novel(small, tmp_path):
     with pytest.warns(FitWarning):
-        model = CoLOR(max_steps=2, evaluate_every=1, fpr=1e-6, grid=(0.9,), random_state=0).fit(
-            small.X, small.y, small.X_target
-        )
+        model = CoLOR(
+            selection="paper", max_steps=2, evaluate_every=1, fpr=1e-6, grid=(0.9,), random_state=0
+        ).fit(small.X, small.y, small.X_target)
     assert model.threshold_ == np.inf
     model.to_onnx(tmp_path / "m.onnx")
     found = run_graph(tmp_path / "m.onnx", small.X_test.astype(np.float32))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import operator
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -22,10 +24,9 @@ def pooled_scores(scores: Value, model: Any) -> Value:
     members = model.architecture_.members
     if members == 1:
         return scores.take(0)
-    total = _on_common_scale(scores.take(0), model, 0)
-    for member in range(1, members):
-        total = total + _on_common_scale(scores.take(member), model, member)
-    return total / np.float64(members)
+    ranked = bool(model.pool_references_)  # else members share one head, whose logits are averaged as they are
+    on_scale = [_on_common_scale(scores.take(m), model, m) if ranked else scores.take(m) for m in range(members)]
+    return reduce(operator.add, on_scale) / np.float64(members)
 
 
 def _on_common_scale(scores: Value, model: Any, member: int) -> Value:

@@ -78,7 +78,7 @@ def _rejection(classes: Value, model: Any) -> Value:
 
 def _selected_heads(outputs: Outputs, model: Any) -> Value:
     novelty, graph = outputs["novelty"], outputs["novelty"].graph
-    chosen = np.atleast_1d(model.selected_)["head"]
+    chosen = np.broadcast_to(model.selected_["head"], model.architecture_.members)
     members = [novelty.take(np.array([m])).take(int(head), axis=2) for m, head in enumerate(chosen)]
     return members[0] if len(members) == 1 else graph.apply("Concat", *members, axis=0)
 

@@ -22,7 +22,7 @@ $(STAMP): $(BASE)
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	@touch $(STAMP)
 
-demo: $(BASE)  ## CoLOR against a discriminator on real digits, under a minute
+demo: $(BASE)  ## CoLOR against a discriminator on real digits, about a minute
 	@$(BIN)/openset demo
 
 test: lint types contract  ## everything CI checks: style, types, imports, tests, doctests, README

@@ -69,7 +69,7 @@ def test_the_summary_holds_the_answer(result):
 def test_color_brings_its_heads_and_history(problem_files):
     result = openset.run(
         problem_files / "source.parquet", problem_files / "target.parquet", label="kind", id="rid", fpr=0.3,
-        parameters={"max_steps": 60, "evaluate_every": 20, "grid": [0.05, 0.1]},
+        parameters={"max_steps": 60, "evaluate_every": 20, "grid": [0.05, 0.1], "multiplier_bounds": [0.3]},
     )  # fmt: skip
     heads = result.summary.heads
     assert len(heads) == 6 and sum(head["selected"] for head in heads) == 1

@@ -16,6 +16,9 @@ _FLAGS = {
     "evaluate it on this file": "use 'openset evaluate'",
     "no label column is named: say": "no label column is named (--label COL): say",
     "or pass it as text": "or pass it as --text",
+    "no use of max_density_ratio: leave it out, list rows with fdr=0.1": (
+        "no use of --max-density-ratio: leave it out, list rows with --fdr 0.1"
+    ),
 }
 
 
@@ -41,6 +44,17 @@ def fit(
     ] = None,
     fpr: Annotated[
         float | None, typer.Option(help="Share of source that may be called novel.", show_default="0.01")
+    ] = None,
+    fdr: Annotated[
+        float | None,
+        typer.Option(help="Mark rows to list, at most this share of them known.", show_default="none marked"),
+    ] = None,
+    max_density_ratio: Annotated[
+        float | None,
+        typer.Option(
+            help="How many times as common a known kind of row may be in TARGET.",
+            show_default="12 for color, else 1",
+        ),
     ] = None,
     seed: Annotated[int | None, typer.Option(help="Equal seeds give equal results.", show_default="0")] = None,
     set_: Annotated[
@@ -68,8 +82,13 @@ def fit(
     and id are features. Columns that are no numbers are left out and named; a
     missing value is an error that names its row.
 
-    RUN gets the model, scored_target.parquet, result.json and settings.toml, which
-    repeats the run: openset fit --settings RUN/settings.toml --out AGAIN
+    With --fdr the scored table marks rows to act on (novel_at_fdr): at most that
+    share of them is known, on average, if no known kind of row became more than
+    --max-density-ratio times as common.
+
+    RUN gets the model, scored_target.parquet, result.json, report.html and
+    settings.toml, which repeats the run:
+    openset fit --settings RUN/settings.toml --out AGAIN
 
     Exit codes: 0 done, 2 wrong input or usage, 1 anything else, 130 interrupted.
 
@@ -90,6 +109,8 @@ def fit(
             "encoder": encoder,
             "method": method,
             "fpr": fpr,
+            "fdr": fdr,
+            "max_density_ratio": max_density_ratio,
             "seed": seed,
             "skip_bad": skip_bad,
             "ignore_target_labels": ignore_target_labels,

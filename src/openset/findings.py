@@ -103,8 +103,9 @@ def judge_known_classes(
     novel = called[held.target_rows].astype(np.float64)
     shares = target_class_proportions(held.source, held.y, held.target, novel)
     sentence = (
-        "Target shares are corrected by EM for how sure the classifier is on held-out source rows: nearer than "
-        "counting predictions if the mix of classes changed, farther if only rows within classes did."
+        "Target shares are corrected by EM for how sure the classifier is on held-out source rows. In tests that "
+        "was nearer than counting predictions where the mix of classes changed, farther where only rows within "
+        "classes did."
     )
     return KnownClasses(shares, counted, True, _accuracy(held, novel), sentence)
 

@@ -294,6 +294,9 @@ def listed_text(listed: Mapping[str, Any]) -> str:
         if ratio == 1
         else f"no known kind became more than {ratio:g} times as common"
     )
+    if not listed["rows"]:
+        wanted = "it takes more source rows, a larger fdr, or a smaller max_density_ratio where that is plausible"
+        return f"no row can be listed, assuming only that {shift}: {wanted}"
     most = f"at most {100 * listed['fdr']:g} % of them known on average"
     return f"{listed['rows']} rows are listed: {most}, if {shift}"
 

@@ -17,8 +17,10 @@ from openset.files import replacing_folder
 from openset.result import read_summary
 from openset.scoring import score_rows
 from openset.stats.bounded_shift import Counts
+from openset.stats.conformal import benjamini_hochberg
 from openset.stats.novelty import NoveltyTest
 from openset.stats.proportions import NOT_IDENTIFIED, ProportionEstimate
+from openset.stats.thresholds import conformal_p_values
 from openset.verdict import give_verdict
 from product_files import NAMES, frame, make_rows
 
@@ -32,6 +34,20 @@ def result(problem_files):
         id="rid",
         method="mahalanobis",
         parameters={"validation_fraction": 0.4},
+    )
+
+
+@pytest.fixture(scope="module")
+def color(problem_files):
+    """CoLOR on the same files, in few steps: a run with a test of its own."""
+    return openset.run(
+        problem_files / "source.parquet",
+        problem_files / "target.parquet",
+        label="kind",
+        id="rid",
+        fdr=0.1,
+        max_density_ratio=8,
+        parameters={"max_steps": 100, "evaluate_every": 50, "grid": [0.05, 0.1], "multiplier_bounds": [0.3]},
     )
 
 
@@ -54,7 +70,9 @@ def test_the_result_is_what_the_model_says(result):
 
 def test_the_summary_holds_the_answer(result):
     summary = result.summary
-    assert summary.verdict["word"] in ("clear", "likely") and 0.07 < summary.novel_fraction["value"] < 0.13
+    # mahalanobis has no test of its own, and an interval of sampling error alone is `likely` at most
+    assert summary.verdict["word"] == "likely" and summary.novelty_test is None
+    assert 0.07 < summary.novel_fraction["value"] < 0.13
     assert summary.called_novel == (result.scored.predicted == "novel").sum()
     assert summary.class_mix["dog"]["source"] == 0.5
     assert summary.class_mix["dog"]["target"] == pytest.approx(2 / 3, abs=0.02)
@@ -66,16 +84,111 @@ def test_the_summary_holds_the_answer(result):
     assert "Known classes" in text
 
 
-def test_color_brings_its_heads_and_history(problem_files):
-    result = openset.run(
-        problem_files / "source.parquet", problem_files / "target.parquet", label="kind", id="rid", fpr=0.3,
-        parameters={"max_steps": 60, "evaluate_every": 20, "grid": [0.05, 0.1]},
-    )  # fmt: skip
-    heads = result.summary.heads
-    assert len(heads) == 12 and sum(head["selected"] for head in heads) == 1
+def test_color_finds_a_clear_class_and_says_under_which_assumption(color):
+    summary, text = color.summary, " ".join(color.summary().split())
+    assert summary.verdict["word"] == summary.novelty_test["word"] == "clear"
+    assert summary.novelty_test["p_value"] <= 0.01 and summary.novelty_test["max_density_ratio"] == 8
+    assert summary.parameters["max_density_ratio"] == 8 and summary.novel_fraction["max_density_ratio"] == 8
+    assert list(summary.novel_fraction["profile"]) == ["1", "3", "8", "12", "30"]
+    assert f"p = {summary.novelty_test['p_value']:.2g}" in text
+    assert "no kind of known row is more than 8 times as common" in text
+    assert "The upper end assumes that at least 95 % of the new class" in text
+    assert all(
+        f"{100 * low:.1f} % for {ratio}" in text for ratio, low in summary.novel_fraction["profile"].items()
+    )
+    for entry in summary.diagnostics:
+        assert entry["ok"] or entry["sentence"] in text
+    assert {"separability achieved", "constraint kept"} <= {entry["name"] for entry in summary.diagnostics}
+    assert max(map(len, color.summary().splitlines())) <= 80
+
+
+def test_color_brings_its_heads_and_history(color):
+    heads = color.summary.heads
+    assert len(heads) == 4 and sum(head["selected"] for head in heads) == 1
     assert set(heads[0]) >= {"step", "head", "candidate_recall", "fpr", "recall", "multiplier", "feasible"}
-    assert [entry["step"] for entry in result.summary.history] == [20] * 5 + [40] * 5 + [60] * 5
-    assert len(result.source_scores) and (np.diff(result.source_scores) >= 0).all()
+    assert [entry["step"] for entry in color.summary.history] == [50] * 5 + [100] * 5  # a record of each member
+    assert len(color.source_scores) and (np.diff(color.source_scores) >= 0).all()
+
+
+def test_known_classes_under_shift(color, result):
+    for found in (color, result):
+        mix, about = found.summary.class_mix, found.summary.known_classes
+        assert about["corrected"] and mix["dog"]["target"] == pytest.approx(2 / 3, abs=0.02)
+        assert sum(shares["target"] for shares in mix.values()) == pytest.approx(1)
+        kept = found.scored.predicted != "novel"
+        counted = (found.scored.nearest_known[kept] == "dog").mean()
+        assert mix["dog"]["counted"] == pytest.approx(counted)
+        assert about["accuracy"]["value"] > 0.95 and about["accuracy"]["source_accuracy"] > 0.95
+        assert "corrected by EM" in about["sentence"]
+        assert "0.02 too high on average" in " ".join(found.summary().split())
+
+
+def test_the_groups_of_novel_rows_are_told(color):
+    about = color.summary.groups
+    (group,) = about["groups"]
+    assert group["size"] == color.summary.called_novel and group["medoid"] == group["examples"][0]
+    assert group["share"]["low"] < 0.1 < group["share"]["high"]
+    assert color.scored.id[group["rows"]].tolist() == group["examples"]
+    assert (color.scored.predicted[group["rows"]] == "novel").all()
+    assert "form one group" in about["sentence"] and "form one group" in color.summary()
+    assert ((color.novel_groups().labels == 0) == (color.scored.predicted == "novel")).all()
+
+
+def test_several_groups_have_a_line_each():
+    random = np.random.default_rng(1)
+    X, y = make_rows(random, {"cat": 200, "dog": 200})
+    target, _ = make_rows(random, {"cat": 100, "dog": 100, "new": 40})
+    other = random.normal((0, -9, 9), 0.5, size=(30, 3))
+    found = openset.run(
+        frame(X, kind=y), frame(np.concatenate([target, other])), label="kind", method="mahalanobis", fpr=0.02
+    )
+    groups = found.summary.groups["groups"]
+    assert len(groups) == 2 and all(group["stability"] > 0.75 for group in groups)
+    assert all(row >= 240 for row in groups[1]["rows"]) and all(row < 240 for row in groups[0]["rows"])
+    lines = found.summary().splitlines()
+    assert [line[:4] for line in lines if "of the target [" in line] == ["  1 ", "  2 "]
+    assert "fall into 2 groups" in found._repr_html_()
+
+
+def test_rows_at_a_false_discovery_rate(color, result):
+    listed = color.novel_rows(0.1)
+    assert (listed["novelty_score"].diff().dropna() <= 0).all()
+    assert listed["novel_at_fdr"].all() and len(listed) == color.scored.novel_at_fdr.sum()
+    assert color.summary.listed == {"fdr": 0.1, "max_density_ratio": 8, "rows": len(listed)}
+    held = color.model.target_novelty_score_  # each by the member that held the row out
+    assert not np.isnan(held).any()
+    p = conformal_p_values(color.model.calibration_scores_, held)
+    for ratio in (1, 3):
+        expected = color.scored.id[benjamini_hochberg(p, 0.2, max_density_ratio=ratio)]
+        assert set(color.novel_rows(0.2, max_density_ratio=ratio)["id"]) == set(expected)
+    assert len(color.novel_rows(0.2, max_density_ratio=1)) >= len(color.novel_rows(0.2, max_density_ratio=3))
+    # a method that assumes no bound lists rows as if nothing had shifted
+    assert set(result.novel_rows(0.1)["id"]) == set(result.novel_rows(0.1, max_density_ratio=1)["id"])
+    assert len(result.novel_rows(0.1)) >= 40 and "novel_at_fdr" not in result.to_frame()
+    with pytest.raises(ValueError, match="fdr=1"):
+        result.novel_rows(1)
+
+
+def test_the_marked_rows_are_saved_and_read_again(color, tmp_path):
+    color.save(tmp_path / "run")
+    pd.testing.assert_frame_equal(openset.load_run(tmp_path / "run").to_frame(), color.to_frame())
+    content = json.loads((tmp_path / "run" / "result.json").read_text(encoding="utf-8"))
+    for name in ("novelty_test", "known_classes", "groups", "listed"):
+        assert content.pop(name) == getattr(color.summary, name)
+    # a run of before there were these is read all the same
+    (tmp_path / "run" / "result.json").write_text(json.dumps(content), encoding="utf-8")
+    old = read_summary(tmp_path / "run")
+    assert old.groups == {} and "not looked for" in old()
+
+
+def test_a_bound_that_nothing_uses_is_an_error(problem_files):
+    files = (problem_files / "source.parquet", problem_files / "target.parquet")
+    options = {"label": "kind", "id": "rid", "method": "mahalanobis", "max_density_ratio": 2.5, "fpr": 0.05}
+    with pytest.raises(ValueError, match="mahalanobis makes no use of max_density_ratio"):
+        openset.run(*files, **options)
+    assert openset.run(*files, **options, fdr=0.2).summary.listed["max_density_ratio"] == 2.5
+    with pytest.raises(ValueError, match="max_density_ratio=0.5 is not valid"):
+        openset.run(*files, **{**options, "max_density_ratio": 0.5})
 
 
 def test_saved_and_read_again(result, tmp_path):

@@ -201,8 +201,7 @@ class OpenSetClassifier(ClassifierMixin, BaseEstimator):
                 f"y contains the label {self.novel_label_!r}, which is to mark novel rows: "
                 "pass another novel_label=..., or remove those rows from the source."
             )
-        entropy = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-        seed = np.random.SeedSequence(entropy)
+        seed = self._seed()
         calibration, folds, target_folds = self._hold_out(encoded, self.n_target_, seed)
         source_moments = moments(source)
         target_moments = None if target is None else moments(target)
@@ -219,6 +218,13 @@ class OpenSetClassifier(ClassifierMixin, BaseEstimator):
             source_moments=source_moments,
             target_moments=target_moments,
         )
+
+    def _seed(self) -> np.random.SeedSequence:
+        return np.random.SeedSequence(int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max)))
+
+    def held_out_rows(self, y: Any, n_target: int) -> tuple[Rows, list[Fold], list[Fold]]:
+        """What ``fit`` holds out of such rows, given an integer ``random_state``: see :class:`Problem`."""
+        return self._hold_out(np.unique(as_labels(y), return_inverse=True)[1], n_target, self._seed())
 
     def _hold_out(
         self, y: NDArray[np.intp], n_target: int, seed: np.random.SeedSequence

@@ -40,6 +40,7 @@ def compare_runs(folders: Sequence[Path_]) -> list[dict[str, Any]]:
                 "novel_fraction": share["value"],
                 "low": share["low"],
                 "high": share["high"],
+                "high_identified": share.get("high_identified", True),
                 "called_novel": summary.called_novel,
                 "rows": summary.data["target"]["rows"],
                 "overlap": overlap,

@@ -7,7 +7,7 @@ import json
 import os
 import textwrap
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import MISSING, asdict, dataclass, field, fields
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from openset.data.records import Records
     from openset.scoring import ScoredTable
+    from openset.stats.groups import NovelGroups
 
 MODEL, SCORED, RESULT = "model", "scored_target.parquet", "result.json"
 SETTINGS, REPORT = "settings.toml", "report.html"
@@ -32,8 +33,11 @@ _MOST_CLASSES, _MOST_ROWS = 12, 10
 class ResultSummary:
     """All of a run that is not a large array: the content of ``result.json``, as plain values.
 
-    ``class_mix`` has for each known class its share of the source's labels and, among the target rows that are
-    not called novel, of the predictions. ``threshold`` is None where no score is high enough to be called novel.
+    ``class_mix`` has for each known class its share of the source's labels and of the target rows that are not
+    called novel, and among the latter its share of the predictions (``counted``); ``known_classes`` says how the
+    former came about, and how right the classifier is estimated to be. ``groups`` has the groups among the rows
+    called novel, ``listed`` how many rows are listed at a false discovery rate, ``novelty_test`` the test of a
+    new class where the method has one. ``threshold`` is None where no score is high enough to be called novel.
     """
 
     openset_version: str
@@ -57,6 +61,10 @@ class ResultSummary:
     settings: dict[str, Any]
     timings: dict[str, float]
     environment: dict[str, Any]
+    novelty_test: dict[str, Any] | None = None
+    known_classes: dict[str, Any] = field(default_factory=dict)
+    groups: dict[str, Any] = field(default_factory=dict)
+    listed: dict[str, Any] | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """The same as a dictionary."""
@@ -66,7 +74,7 @@ class ResultSummary:
         """The result in words, at most 80 columns wide."""
         share, target, source = self.novel_fraction, self.data["target"], self.data["source"]
         interval = interval_text(share)
-        lines = [
+        lines: list[str] = [
             f"Verdict: {self.verdict['word']}",
             *textwrap.wrap(self.verdict["sentence"], _WIDTH, initial_indent="  ", subsequent_indent="  "),
             *textwrap.wrap(self.verdict["caveat"], _WIDTH, initial_indent="  ", subsequent_indent="  "),
@@ -75,6 +83,11 @@ class ResultSummary:
             f"Called novel    {self.called_novel} of {target['rows']} target rows, budget {self.fpr:g} of source",
             f"Fitted          {self.method}, seed {self.seed}, on {source['rows']} source rows",
             *_wrapped("Features        ", _features_text(self.data["features"])),
+            *(
+                _wrapped(f"{'At FDR ' + format(self.listed['fdr'], 'g'):<16}", listed_text(self.listed))
+                if self.listed
+                else ()
+            ),
             "",
             f"{'Known classes':<32}{'source':>8}    {'target':>6}",
             *(
@@ -84,14 +97,31 @@ class ResultSummary:
         ]
         if len(self.class_mix) > _MOST_CLASSES:
             lines.append(f"  and {len(self.class_mix) - _MOST_CLASSES} more")
+        about = self.known_classes
+        for sentence in (about.get("sentence"), about.get("accuracy_sentence")):
+            lines += _wrapped("  ", sentence) if sentence else []
         lines += [
             "",
+            *_wrapped("Groups          ", self.groups.get("sentence", "not looked for")),
+            *(
+                line
+                for number, group in enumerate(self._several(), 1)
+                for line in _wrapped(f"  {number}  ", group)
+            ),
             *_wrapped("Top novel rows  ", ", ".join(_short(row, 30) for row in self.top_rows[:_MOST_ROWS])),
         ]
         doubts = [entry["sentence"] for entry in self.diagnostics if not entry["ok"]]
         if doubts:
             lines += ["", "To check", *(line for doubt in doubts for line in _wrapped("  - ", doubt))]
         return "\n".join(lines)
+
+    def _several(self) -> list[str]:
+        """A line for each group, where there are two or more."""
+        found = self.groups.get("groups", [])
+        return [
+            f"{group_text(group)}, such as {', '.join(_short(row, 30) for row in group['examples'])}"
+            for group in (found if len(found) > 1 else [])
+        ]
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,6 +149,30 @@ class Result:
     def to_frame(self, backend: str = "pandas") -> Any:
         """The scored target rows as a data frame of pandas, polars or pyarrow."""
         return self.scored.to_frame(backend)
+
+    def novel_rows(
+        self, fdr: float = 0.1, *, max_density_ratio: float | None = None, backend: str = "pandas"
+    ) -> Any:
+        """The scored rows to act on, surest first: at most a share ``fdr`` of them is known, on average.
+
+        That is guaranteed for one score if no known kind of row is more than ``max_density_ratio`` times as
+        common in the target as in the source; None for what the method assumes (CoLOR 12), else 1, no shift. A
+        larger one gives a shorter list; under a shift larger than told most listed rows can be known. A method
+        that chose its score on the same held-out rows, as CoLOR does, is not corrected for that choice.
+        """
+        from openset.scoring import rows_at_fdr
+
+        listed = rows_at_fdr(self.model, self.scored, fdr, max_density_ratio=max_density_ratio)
+        order = (-self.scored.novelty_score).argsort(kind="stable")
+        return self.scored.take(order[listed[order]]).to_frame(backend)
+
+    def novel_groups(self) -> NovelGroups:
+        """The groups among the rows called novel, with the group of every target row (−1 for none)."""
+        from openset.findings import find_groups
+
+        scores = self.scored.novelty_score
+        called = scores > self.model.threshold_
+        return find_groups(self.model, self.features_source, self.features_target, scores, called)
 
     def save(self, folder: str | PathLike[str], *, overwrite: bool = False) -> None:
         """Write model, scored target, ``result.json``, settings and report to a folder, all or nothing."""
@@ -155,7 +209,8 @@ class Result:
             f"<p>Novel fraction {interval_text(share)}, "
             f"{summary.called_novel} of {summary.data['target']['rows']} target rows called novel by "
             f"{_escaped(summary.method)}.</p><table><thead><tr><th>known class</th><th>source</th><th>target</th>"
-            f"</tr></thead><tbody>{mix}</tbody></table><p>Top novel rows: {top}</p>"
+            f"</tr></thead><tbody>{mix}</tbody></table><p>{_escaped(summary.groups.get('sentence', ''))}</p>"
+            f"<p>Top novel rows: {top}</p>"
             f"<p><small>{_escaped(summary.verdict['caveat'])}</small></p></div>"
         )
 
@@ -186,10 +241,11 @@ def read_summary(folder: str | PathLike[str]) -> ResultSummary:
     except (UnicodeDecodeError, json.JSONDecodeError) as error:
         raise ValueError(f"{path} is damaged: {error}") from None
     names = {f.name for f in fields(ResultSummary)}
-    missing = names - content.keys() if isinstance(content, Mapping) else names
+    needed = {f.name for f in fields(ResultSummary) if f.default is MISSING and f.default_factory is MISSING}
+    missing = needed - content.keys() if isinstance(content, Mapping) else needed
     if missing:
         raise ValueError(f"{path} was written by no or another openset: it lacks {sorted(missing)[0]!r}.")
-    return ResultSummary(**{name: content[name] for name in names})
+    return ResultSummary(**{name: content[name] for name in names & content.keys()})
 
 
 def read_run_settings(summary: ResultSummary) -> RunSettings:
@@ -213,6 +269,36 @@ def interval_text(share: Mapping[str, Any]) -> str:
     # a run saved before there was a flag has an upper end
     high = f"{share['high']:.3f}" if share.get("high_identified", True) else "not identified"
     return f"{share['value']:.3f} [{share['low']:.3f}, {high}]"
+
+
+def group_text(group: Mapping[str, Any]) -> str:
+    """The size of a group among the novel rows.
+
+    >>> group_text({"size": 40, "share": {"value": 0.1, "low": 0.072, "high": 0.134, "confidence": 0.95}})
+    '40 rows, 10.0 % of the target [7.2, 13.4]'
+    """
+    share = group["share"]
+    value, low, high = (100 * share[name] for name in ("value", "low", "high"))
+    return f"{group['size']} rows, {value:.1f} % of the target [{low:.1f}, {high:.1f}]"
+
+
+def listed_text(listed: Mapping[str, Any]) -> str:
+    """What the list at a false discovery rate promises.
+
+    >>> listed_text({"fdr": 0.1, "max_density_ratio": 1.0, "rows": 40})
+    '40 rows are listed: at most 10 % of them known on average, if the known rows did not shift'
+    """
+    ratio = listed["max_density_ratio"]
+    shift = (
+        "the known rows did not shift"
+        if ratio == 1
+        else f"no known kind became more than {ratio:g} times as common"
+    )
+    if not listed["rows"]:
+        wanted = "it takes more source rows, a larger fdr, or a smaller max_density_ratio where that is plausible"
+        return f"no row can be listed, assuming only that {shift}: {wanted}"
+    most = f"at most {100 * listed['fdr']:g} % of them known on average"
+    return f"{listed['rows']} rows are listed: {most}, if {shift}"
 
 
 def _escaped(value: Any) -> str:

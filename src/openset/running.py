@@ -10,7 +10,7 @@ import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -22,10 +22,12 @@ from openset._version import __version__
 from openset.data.records import Records
 from openset.errors import FitWarning
 from openset.features import FeatureMaker, left_out, read_source, read_target
+from openset.findings import describe_accuracy, describe_groups, find_groups, judge_known_classes
 from openset.registry import get_method
 from openset.result import Result, ResultSummary, load_model, read_run_settings, read_summary
-from openset.scoring import ScoredTable, score_rows
+from openset.scoring import ScoredTable, assumed_ratio, rows_at_fdr, score_rows
 from openset.settings import RunSettings
+from openset.stats.groups import NovelGroups
 from openset.verdict import diagnose, give_verdict
 
 TOP_ROWS = 20
@@ -43,6 +45,8 @@ def run(
     encoder: str | None = None,
     method: str = "color",
     fpr: float = 0.01,
+    fdr: float | None = None,
+    max_density_ratio: float | None = None,
     seed: int = 0,
     skip_bad: bool = False,
     ignore_target_labels: bool = False,
@@ -59,8 +63,11 @@ def run(
         column of text, a column of image paths. None of them: all numbers but ``label`` and ``id``
     id : a column that tells rows apart; without it rows are numbered from 0
     encoder : for text and images, as :func:`openset.encoders.load_encoder` takes it
-    method, parameters : a name that ``openset methods`` lists, and its parameters beside ``fpr``
+    method, parameters : a name that ``openset methods`` lists, and its parameters beside those here
     fpr : share of source rows that may be called novel
+    fdr : mark the rows of :meth:`Result.novel_rows` at this false discovery rate in a column ``novel_at_fdr``
+    max_density_ratio : B, how many times as common a known kind of row may be in target as in source, for
+        methods that test for a new class and for ``fdr``. None: what the method assumes (CoLOR 12), else 1
     skip_bad : leave out rows with missing or unusable values, instead of an error that names them
     ignore_target_labels : go on where the target has the label column too, without looking at it
 
@@ -83,6 +90,8 @@ def run(
         encoder=encoder,
         method=method,
         fpr=fpr,
+        fdr=fdr,
+        max_density_ratio=max_density_ratio,
         seed=seed,
         skip_bad=skip_bad,
         ignore_target_labels=ignore_target_labels,
@@ -100,7 +109,9 @@ def run(
     with _timed(timings, "fit"):
         notes = _fit(model, X, source_records.y, X_target)
     with _timed(timings, "score"):
-        scored = score_rows(model, X_target, _ids(target_records))
+        scored = _score(model, X_target, target_records, named)
+    with _timed(timings, "describe"):
+        found = _find(model, scored, X, source_records.y, X_target)
     data = {
         "source": _origin(source, source_records),
         "target": _origin(target, target_records),
@@ -109,7 +120,7 @@ def run(
         "features": maker.description,
         "left_out": unused,
     }
-    summary = _summarise(model, scored, source_records.y, named, data, timings, notes)
+    summary = _summarise(model, scored, found, named, data, timings, notes)
     return Result(model, summary, scored, source_records, target_records, X, X_target)
 
 
@@ -123,7 +134,7 @@ def load_run(folder: str | os.PathLike[str], *, progress: bool = False) -> Resul
     target = read_target(settings, settings.target)
     maker = FeatureMaker(settings, progress)
     model, X_target = load_model(folder), maker(target)
-    scored = score_rows(model, X_target, _ids(target))
+    scored = _score(model, X_target, target, settings)
     return Result(model, summary, scored, source, target, maker(source), X_target)
 
 
@@ -138,6 +149,14 @@ def _estimator(settings: RunSettings, progress: bool) -> Any:
         model = method.make(**given)
     except TypeError as error:  # an unknown parameter, with the nearest name
         raise ValueError(str(error)) from None
+    if settings.max_density_ratio is not None:
+        if "max_density_ratio" in model.get_params():
+            model.set_params(max_density_ratio=settings.max_density_ratio)
+        elif settings.fdr is None:
+            raise ValueError(
+                f"{method.name} makes no use of max_density_ratio: leave it out, list rows with fdr=0.1, or use "
+                "a method that tests for a new class under it, such as color."
+            )
     if progress and "verbose" in model.get_params():
         model.set_params(verbose=True)
     return model
@@ -154,19 +173,66 @@ def _fit(model: Any, X: NDArray[Any], y: Any, X_target: NDArray[Any]) -> list[st
     return [str(warning.message) for warning in caught if issubclass(warning.category, FitWarning)]
 
 
+def _score(model: Any, X_target: NDArray[Any], target: Records, settings: RunSettings) -> ScoredTable:
+    scored = score_rows(model, X_target, _ids(target))
+    if settings.fdr is None:
+        return scored
+    ratio = settings.max_density_ratio
+    return replace(scored, novel_at_fdr=rows_at_fdr(model, scored, settings.fdr, max_density_ratio=ratio))
+
+
+def _find(model: Any, scored: ScoredTable, X: NDArray[Any], y: Any, X_target: NDArray[Any]) -> dict[str, Any]:
+    """What the rows called novel and the known ones are, as the summary holds it."""
+    labels, called = np.asarray(y), scored.novelty_score > model.threshold_
+    groups = find_groups(model, X, X_target, scored.novelty_score, called)
+    known = judge_known_classes(model, X, labels, X_target, scored.nearest_known, called)
+    return {
+        "called_novel": int(called.sum()),
+        "groups": {
+            "sentence": describe_groups(groups, int(called.sum())),
+            "groups": _groups(groups, scored.id),
+        },
+        "class_mix": {
+            str(label): {"source": (labels == label).mean(), "target": share, "counted": counted}
+            for label, share, counted in zip(model.classes_.tolist(), known.shares, known.counted, strict=True)
+        },
+        "known_classes": {
+            "corrected": known.corrected,
+            "sentence": known.sentence,
+            "accuracy": None if known.accuracy is None else asdict(known.accuracy),
+            "accuracy_sentence": describe_accuracy(known.accuracy),
+        },
+    }
+
+
+def _groups(found: NovelGroups, ids: NDArray[Any]) -> list[dict[str, Any]]:
+    return [
+        {
+            "size": group.size,
+            "share": {name: getattr(group.share, name) for name in ("value", "low", "high", "confidence")},
+            "stability": group.stability,
+            "medoid": ids[group.medoid],
+            "examples": ids[list(group.examples)],
+            "rows": group.examples,
+        }
+        for group in found.groups
+    ]
+
+
 def _summarise(
     model: Any,
     scored: ScoredTable,
-    y: Any,
+    found: dict[str, Any],
     settings: RunSettings,
     data: dict[str, Any],
     timings: dict[str, float],
     notes: Sequence[str],
 ) -> ResultSummary:
-    called = scored.novelty_score > model.threshold_
     order = np.argsort(-scored.novelty_score, kind="stable")[:TOP_ROWS]
     parameters = {k: v for k, v in model.get_params(deep=False).items() if k not in ("verbose", "backbone")}
+    test = getattr(model, "novelty_test_", None)
     content = {
+        **found,
         "openset_version": __version__,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "method": settings.method,
@@ -175,12 +241,12 @@ def _summarise(
         "data": data,
         "classes": model.classes_,
         "novel_label": model.novel_label_,
-        "verdict": give_verdict(model.novel_fraction_, getattr(model, "novelty_test_", None)),
+        "verdict": give_verdict(model.novel_fraction_, test),
+        "novelty_test": None if test is None else {**asdict(test), "word": test.word},
         "novel_fraction": asdict(model.novel_fraction_),
         "threshold": model.threshold_,
         "fpr": settings.fpr,
-        "called_novel": int(called.sum()),
-        "class_mix": _class_mix(model.classes_, np.asarray(y), scored, called),
+        "listed": _listed(model, scored, settings),
         "heads": _heads(model),
         "history": getattr(model, "history_", []),
         "diagnostics": diagnose(model, notes),
@@ -192,17 +258,11 @@ def _summarise(
     return ResultSummary(**plain(content))
 
 
-def _class_mix(
-    classes: Any, y: Any, scored: ScoredTable, called: NDArray[np.bool_]
-) -> dict[str, dict[str, float]]:
-    kept = scored.nearest_known[~called].astype(str)
-    return {
-        str(label): {
-            "source": float((y == label).mean()),
-            "target": float((kept == str(label)).mean()) if len(kept) else 0.0,
-        }
-        for label in classes.tolist()
-    }
+def _listed(model: Any, scored: ScoredTable, settings: RunSettings) -> dict[str, Any] | None:
+    if scored.novel_at_fdr is None:
+        return None
+    ratio = assumed_ratio(model, settings.max_density_ratio)
+    return {"fdr": settings.fdr, "max_density_ratio": ratio, "rows": int(scored.novel_at_fdr.sum())}
 
 
 def _heads(model: Any) -> list[dict[str, Any]] | None:

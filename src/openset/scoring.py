@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from openset.params import check_choice
+from openset.stats.conformal import benjamini_hochberg
 from openset.stats.thresholds import conformal_p_values
 
 _OWN = ("id", "predicted", "novelty_score", "p_value", "p_novel", "nearest_known")
@@ -21,6 +22,7 @@ class ScoredTable:
 
     ``p_value`` is the conformal rank of the score among held-out *source* rows: small where hardly any source
     row scores as high. ``probabilities`` has a column for each known class and, last, for "novel".
+    ``novel_at_fdr``, where a false discovery rate was asked for, marks the rows listed at it.
     """
 
     id: NDArray[Any]
@@ -30,6 +32,7 @@ class ScoredTable:
     probabilities: NDArray[np.float64]
     nearest_known: NDArray[Any]
     class_columns: tuple[str, ...]
+    novel_at_fdr: NDArray[np.bool_] | None = None
 
     def __len__(self) -> int:
         return len(self.id)
@@ -44,7 +47,14 @@ class ScoredTable:
             **dict(zip(self.class_columns, self.probabilities[:, :-1].T, strict=True)),
             "p_novel": self.probabilities[:, -1],
             "nearest_known": self.nearest_known,
+            **({} if self.novel_at_fdr is None else {"novel_at_fdr": self.novel_at_fdr}),
         }
+
+    def take(self, rows: NDArray[np.intp]) -> ScoredTable:
+        """The given rows, in the given order."""
+        listed = None if self.novel_at_fdr is None else self.novel_at_fdr[rows]
+        names = ("id", "predicted", "novelty_score", "p_value", "probabilities", "nearest_known")
+        return replace(self, novel_at_fdr=listed, **{name: getattr(self, name)[rows] for name in names})
 
     def to_frame(self, backend: str = "pandas") -> Any:
         """A data frame of pandas, polars or pyarrow."""
@@ -73,6 +83,25 @@ def score_rows(model: Any, X: NDArray[np.floating], ids: NDArray[Any]) -> Scored
         nearest_known=labels[found.known_place],
         class_columns=class_columns(model.classes_.tolist()),
     )
+
+
+def rows_at_fdr(
+    model: Any, scored: ScoredTable, fdr: float, *, max_density_ratio: float | None = None
+) -> NDArray[np.bool_]:
+    """Which rows of the fitted target to list so that at most a share ``fdr`` of them is known, on average.
+
+    Benjamini–Hochberg on conformal p-values. A row is ranked by the members that were not trained on it, where
+    there are such: those trained on it lift it above source rows they have not seen. ``max_density_ratio`` as for
+    :func:`assumed_ratio`.
+    """
+    own = model.target_novelty_score_
+    p = np.where(np.isnan(own), scored.p_value, conformal_p_values(model.calibration_scores_, own))
+    return benjamini_hochberg(p, fdr, max_density_ratio=assumed_ratio(model, max_density_ratio))
+
+
+def assumed_ratio(model: Any, told: float | None) -> float:
+    """How many times as common known rows may be in the target: as told, else what the method assumes, else 1."""
+    return float(told if told is not None else getattr(model, "max_density_ratio", 1.0))
 
 
 def class_columns(classes: Sequence[Any]) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from openset.params import check_flag, check_integer
+from openset.params import check_flag, check_integer, check_number
 
 
 @dataclass(frozen=True)
@@ -31,6 +31,8 @@ class RunSettings:
     encoder: str | None = None
     method: str = "color"
     fpr: float = 0.01
+    fdr: float | None = None
+    max_density_ratio: float | None = None
     seed: int = 0
     skip_bad: bool = False
     ignore_target_labels: bool = False
@@ -50,14 +52,17 @@ class RunSettings:
             raise ValueError(f"{' and '.join(given)} are given together: features come from one of them.")
         if self.encoder is not None and self.features is not None:
             raise ValueError("an encoder is given for features that are numbers: name a text or image column.")
+        check_number("fdr", self.fdr, high=1, open_low=True, open_high=True, optional=True)
+        check_number("max_density_ratio", self.max_density_ratio, low=1, optional=True)
         check_integer("seed", self.seed, low=0)
         check_flag("skip_bad", self.skip_bad)
         check_flag("ignore_target_labels", self.ignore_target_labels)
         if not isinstance(self.parameters, Mapping):
             raise ValueError(f"parameters={self.parameters!r} is not valid: expected names and values.")
-        doubled = {"fpr", "random_state"} & self.parameters.keys()
+        doubled = {"fpr", "max_density_ratio", "random_state"} & self.parameters.keys()
         if doubled:
-            raise ValueError(f"parameters has {', '.join(sorted(doubled))}: use fpr and seed of the run instead.")
+            names = ", ".join(sorted(doubled))
+            raise ValueError(f"parameters has {names}: use fpr, max_density_ratio and seed of the run instead.")
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, as JSON holds them; those not set are left out."""

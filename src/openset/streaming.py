@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import replace
@@ -9,13 +10,16 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from openset.data.records import Records
 from openset.data.writing import check_writable, writing_table
 from openset.features import FeatureMaker, stream
 from openset.methods.neural import NetworkClassifier
 from openset.progress import progress_bar
 from openset.result import load_model, read_run_settings, read_summary
-from openset.scoring import ScoredTable, score_rows
+from openset.scoring import ScoredTable, assumed_ratio, score_rows
+from openset.stats.conformal import largest_p_value
 from openset.threads import a_core_to_spare, one_ahead
 
 BATCH_ROWS = 8192
@@ -28,6 +32,8 @@ def score(
     out: str | PathLike[str],
     *,
     id: str | None = None,
+    fdr: float | None = None,
+    max_density_ratio: float | None = None,
     batch_rows: int = BATCH_ROWS,
     progress: bool = False,
 ) -> int:
@@ -36,22 +42,41 @@ def score(
     Each row gives one row, in order, with its id (of the run's id column or ``id``; numbered from 0 without).
     Formats are those of the extensions. ``out`` appears, in place of a file that is there, when all is written.
     A row that cannot be used is an error that names it.
+
+    With ``fdr`` a column ``novel_at_fdr`` marks the rows to list so that at most that share of them is known, on
+    average, if known rows are at most ``max_density_ratio`` times as common as in the source (None: as the run
+    assumes). It takes the p-values of all rows, so ``data`` is then read and scored twice. The promise is for
+    rows that the run was not fitted on: the fitted target's are in the run, from ``openset.run(..., fdr=...)``.
     """
     settings = read_run_settings(read_summary(run))
-    settings = settings if id is None else replace(settings, id=id)
+    told = settings.max_density_ratio if max_density_ratio is None else max_density_ratio
+    settings = replace(settings, fdr=fdr, max_density_ratio=told, id=settings.id if id is None else id)
     check_writable(Path(out))
     batches = stream(settings, data, batch_rows)
     model, maker = load_model(run), FeatureMaker(settings)
     # encoders take far longer than reading does, and get every core
     reads_numbers = settings.text is None and settings.image is None
     spared = a_core_to_spare() if reads_numbers and isinstance(model, NetworkClassifier) else nullcontext()
+    limit = None
+    if fdr is not None:
+        seen: Counter[float] = Counter()
+        with progress_bar("ranking", enabled=progress) as update:
+            for scored in one_ahead(_scored(model, maker, one_ahead(batches))):
+                values, counts = np.unique(scored.p_value, return_counts=True)
+                seen.update(dict(zip(values.tolist(), counts.tolist(), strict=True)))
+                update(seen.total(), None, "rows")
+        ratio = assumed_ratio(model, told)
+        limit = largest_p_value(list(seen), list(seen.values()), fdr, max_density_ratio=ratio)
+        batches = stream(settings, data, batch_rows)
     done = 0
     with writing_table(Path(out)) as write, progress_bar("scoring", enabled=progress) as update, spared:
         # three at once: a thread reads the next batch, one scores this batch, this one writes the batch before
         for scored in one_ahead(_scored(model, maker, one_ahead(batches))):
-            write(scored.columns())
+            write((scored if limit is None else replace(scored, novel_at_fdr=scored.p_value <= limit)).columns())
             done += len(scored)
             update(done, None, "rows")
+        if limit is not None and done != seen.total():
+            raise ValueError(f"the data gave {seen.total()} rows at first and {done} when read again.")
     return done
 
 

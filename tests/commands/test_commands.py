@@ -17,6 +17,7 @@ import pytest
 from typer.testing import CliRunner
 
 from openset.cli import app
+from openset.stats.conformal import benjamini_hochberg
 from product_files import frame
 
 COMMAND = [sys.executable, "-m", "openset.cli"]
@@ -35,7 +36,7 @@ def fit(folder, out, *more):
 def test_fit_score_inspect_compare_and_evaluate(problem_files, tmp_path):
     done = fit(problem_files, tmp_path / "run")
     assert done.exit_code == 0, done.output
-    assert "Verdict: likely" in done.output or "Verdict: clear" in done.output
+    assert "Verdict: likely" in done.output  # at most, for a method without a test of its own
     assert "Left out, as no numbers: town" in done.output
     assert "3: width, height, weight" in done.output
     assert max(map(len, done.output.splitlines()[:-1])) <= 80
@@ -64,6 +65,41 @@ def test_fit_score_inspect_compare_and_evaluate(problem_files, tmp_path):
     assert [entry["overlap"] for entry in both] == [1.0, 1.0]
     assert both[1]["rank_correlation"] == pytest.approx(1)
     assert "mahalanobis" in call("compare", tmp_path / "run", problem_files / "run").output
+
+
+def test_rows_to_act_on_at_a_false_discovery_rate(problem_files, tmp_path):
+    done = fit(problem_files, tmp_path / "run", "--fdr", "0.2", "--max-density-ratio", "2")
+    assert done.exit_code == 0, done.output
+    marked = pd.read_parquet(tmp_path / "run" / "scored_target.parquet")["novel_at_fdr"]
+    assert f"At FDR 0.2      {marked.sum()} rows are listed" in done.output and marked.sum() >= 40
+    kept = json.loads((tmp_path / "run" / "result.json").read_text())
+    assert kept["listed"] == {"fdr": 0.2, "max_density_ratio": 2.0, "rows": int(marked.sum())}
+    assert f"{marked.sum()} are marked novel_at_fdr" in (tmp_path / "run" / "report.html").read_text(
+        encoding="utf-8"
+    )
+    shown = call("inspect", tmp_path / "run")
+    assert "At FDR 0.2" in shown.output
+    for options, ratio in (((), 2), (("--max-density-ratio", "1"), 1), (("--max-density-ratio", "30"), 30)):
+        done = call("score", tmp_path / "run", problem_files / "target.csv", "--fdr", "0.2", *options,
+                    "--out", tmp_path / "scored.csv", "-q")  # fmt: skip
+        assert done.exit_code == 0 and done.output == ""
+        scored = pd.read_csv(tmp_path / "scored.csv")
+        expected = benjamini_hochberg(scored["p_value"], 0.2, max_density_ratio=ratio)
+        assert scored["novel_at_fdr"].tolist() == expected.tolist()
+        assert ratio != 2 or scored["novel_at_fdr"].tolist() == marked.tolist()
+    done = call("score", tmp_path / "run", problem_files / "target.csv", "--out", tmp_path / "plain.csv")
+    assert done.exit_code == 0 and "novel_at_fdr" not in pd.read_csv(tmp_path / "plain.csv")
+
+
+def test_color_tests_under_the_bound_that_is_told(problem_files, tmp_path):
+    quick = ("max_steps=100", "evaluate_every=50", "grid=[0.05, 0.1]", "multiplier_bounds=[0.3]")
+    files = (problem_files / "source.parquet", problem_files / "target.parquet")
+    told = ("--label", "kind", "--id", "rid", "--max-density-ratio", "3")
+    done = call("fit", *files, *told, "--out", tmp_path / "run", *(f"--set={value}" for value in quick))
+    assert done.exit_code == 0, done.output
+    assert "Verdict: clear" in done.output and "B = 3" in done.output and "p = " in done.output
+    assert max(map(len, done.output.splitlines()[:-1])) <= 80
+    assert "max_density_ratio = 3.0" in (tmp_path / "run" / "settings.toml").read_text()
 
 
 def test_the_run_repeats_from_its_settings(problem_files, tmp_path):
@@ -173,6 +209,9 @@ def narrower_target(folder):
         (None, [*GIVEN, "--set", "hiden=3"], "Did you mean 'hidden'?"),
         (None, [*GIVEN, "--fpr", "2"], "fpr=2.0 is not valid"),
         (None, [*GIVEN, "--set", "steps"], "write NAME=VALUE"),
+        (None, [*GIVEN, "--fdr", "1.5"], "fdr=1.5 is not valid"),
+        (None, [*GIVEN, "--set", "max_density_ratio=3"], "use fpr, max_density_ratio and seed of the run"),
+        (None, [*GIVEN, "--method", "knn", "--max-density-ratio", "3"], "makes no use of --max-density-ratio"),
         (None, [*GIVEN, "--settings", "no.toml"], "no.toml does not exist"),
         (None, [*GIVEN, "--text", "town", "--features", "width"],
          "features and text are given together"),
@@ -224,6 +263,10 @@ def test_wrong_input_to_the_other_commands(problem_files, tmp_path):
         (("score", run, tmp_path / "bad.csv", "--out", tmp_path / "x.csv"), "mend them first"),
         (("evaluate", run, problem_files / "labelled.csv", "--label", "rid"), "is it the right label column?"),
         (("compare", run), "at least two"),
+        (
+            ("score", run, problem_files / "target.csv", "--out", tmp_path / "x.csv", "--fdr", "0"),
+            "fdr=0.0 is not",
+        ),
     ]:
         done = call(*arguments)
         assert done.exit_code == 2, done.output

@@ -11,6 +11,9 @@ import numpy as np
 from openset import CoLOR, make_background_shift
 from openset.data.records import Records
 from openset.report import Example, Group, ReportData, TargetMap
+from openset.running import _find, plain
+from openset.scoring import rows_at_fdr
+from openset.verdict import diagnose, give_verdict
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>{{7*7}}'\"&\u2028\u202e"
 
@@ -29,8 +32,7 @@ def result_like(model, X, y, X_target, *, source_scores, **columns):
         "p_value": (1 + at_least) / (1 + len(source_scores)),
         "nearest_known": model.predict_known(X_target),
     }
-    known = predicted[predicted != model.novel_label_]
-    called = int((predicted == model.novel_label_).sum())
+    scored = SimpleNamespace(**names)
     estimate = model.novel_fraction_
     heads = [
         {name: head[name].item() for name in model.heads_.dtype.names} | {"selected": head == model.selected_}
@@ -51,41 +53,16 @@ def result_like(model, X, y, X_target, *, source_scores, **columns):
         },
         "classes": model.classes_.tolist(),
         "novel_label": model.novel_label_,
-        "verdict": {
-            "word": "clear",
-            "sentence": f"A new class has very likely appeared: about {estimate.value:.0%} of the target rows "
-            "look like none of the known classes.",
-            "caveat": "This holds if every kind of known row in the target has some labelled rows like it. "
-            "Look at the rows below before acting on it.",
-        },
+        "verdict": give_verdict(estimate, model.novelty_test_),
         "novel_fraction": dataclasses.asdict(estimate),
         "threshold": model.threshold_,
         "fpr": model.fpr,
-        "called_novel": called,
-        "class_mix": {
-            str(label): {"source": float((y == label).mean()), "target": float((known == label).mean())}
-            for label in model.classes_
-        },
+        "novelty_test": dataclasses.asdict(model.novelty_test_),
+        "listed": {"fdr": 0.1, "max_density_ratio": 12.0, "rows": int(rows_at_fdr(model, scored, 0.1).sum())},
+        **plain(_find(model, scored, X, y, X_target)),
         "heads": heads,
         "history": model.history_,
-        "diagnostics": [
-            {
-                "name": "Enough labelled rows for the budget",
-                "value": len(source_scores),
-                "threshold": 99,
-                "ok": True,
-                "sentence": "The false-alarm budget can be checked on the held-out source rows.",
-            },
-            {
-                "name": "Known rows in the target resemble labelled ones",
-                "value": 0.31,
-                "threshold": 0.25,
-                "ok": False,
-                "sentence": "31% of the rows that keep a known label lie far from any labelled row of that "
-                "class. Some rows called novel may be known rows of a kind that was never labelled: label "
-                "fifty rows of the top of the list.",
-            },
-        ],
+        "diagnostics": diagnose(model, []),
         "settings": {"label": "category", "text": "text", "method": "color", "fpr": model.fpr, "seed": 0},
         "timings": {"encode": 41.2, "fit": 6.9, "score": 0.2},
         "environment": {"python": "3.12.4", "platform": "Linux", "numpy": np.__version__, "threads": 2},
@@ -93,7 +70,7 @@ def result_like(model, X, y, X_target, *, source_scores, **columns):
     return SimpleNamespace(
         model=model,
         summary=summary,
-        scored=SimpleNamespace(**names),
+        scored=scored,
         source=Records(np.arange(len(X)), X=X, y=y),
         target=Records(rows, **{"X": X_target, **columns}),
         features_source=X,
@@ -225,6 +202,8 @@ def hostile_data():
         history=[{"step": 1, "member": 0, f"loss{HOSTILE}": 1.0, HOSTILE: 0.5}],
         diagnostics=[{"name": HOSTILE, "value": HOSTILE, "threshold": 1.0, "ok": None, "sentence": HOSTILE}],
         settings={HOSTILE: {HOSTILE: HOSTILE}},
+        groups={"sentence": HOSTILE, "groups": []},
+        known_classes={"corrected": True, "sentence": HOSTILE, "accuracy_sentence": HOSTILE},
     )
     return ReportData(
         summary, np.zeros(3), np.ones(3), (row,), plane, (Group(HOSTILE, 2, (row,), sentence=HOSTILE),)

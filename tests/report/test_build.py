@@ -129,6 +129,29 @@ def test_without_held_out_scores_source_is_scored_anew_and_that_is_said(syntheti
     assert made.source_scores == pytest.approx(synthetic.model.novelty_score(synthetic.features_source))
 
 
+def test_groups_of_the_summary_get_their_examples(synthetic):
+    share = {"value": 0.1, "low": 0.08, "high": 0.12, "confidence": 0.95}
+    groups = [
+        {"size": 40, "share": share, "stability": 0.9, "medoid": 5, "examples": [5, 6, 7], "rows": [5, 6, 7]},
+        {"size": 30, "share": share, "stability": 0.8, "medoid": 2, "examples": [2], "rows": [2]},
+    ]
+    target = Records(np.arange(700), texts=np.array([f"text {row}" for row in range(700)], object))
+
+    def built(found):
+        summary = {**synthetic.summary, "groups": {"sentence": "…", "groups": found}}
+        return build(SimpleNamespace(**{**vars(synthetic), "summary": summary, "target": target})).groups
+
+    first, second = built(groups)
+    assert [row.text for row in first.examples] == ["text 5", "text 6", "text 7"]
+    assert [row.id for row in second.examples] == ["2"] and (first.name, second.size) == ("Group 1", 30)
+    assert first.sentence.startswith(
+        "10.0% of the target (8.0% to 12.0%). Found again with a mean overlap of 90.0%"
+    )
+    (only,) = built(groups[:1])
+    assert only.name == "All rows called novel" and "overlap" not in only.sentence
+    assert built([]) == ()
+
+
 def test_too_much_for_a_page_is_refused(data):
     with pytest.raises(ValueError, match="1000 rows: pass at most 500"):
         ReportData(minimal_summary(), np.zeros(1), np.zeros(1), data.rows * 2)

@@ -129,10 +129,29 @@ def test_examples_can_be_left_out(data, examples):
 
 
 def test_groups_appear_only_where_there_are_some(data):
-    assert 'id="groups"' not in render(data)
+    assert 'id="groups"' in render(data) and 'id="groups"' not in render(replace(data, groups=()))
     page = render(replace(data, groups=(Group("watches", 12, data.rows[:2], "Reviews of watches."),)))
     text = " ".join(" ".join(Outline(page).text).split())
     assert "watches 12 rows" in text and "Reviews of watches." in text and 'href="#groups"' in page
+
+
+def test_what_the_statistics_say_is_on_the_page(data):
+    known = {"corrected": True, "sentence": "Shares by EM.", "accuracy": None, "accuracy_sentence": "About 0.9."}
+    mix = {"a": {"source": 0.5, "target": 0.625, "counted": 0.375}}
+    groups = {"sentence": "They fall into 2 groups.", "groups": []}
+    fraction = {**data.summary["novel_fraction"], "profile": {"1": 0.0813, "30": 0.0123}}
+    summary = {
+        **data.summary, "known_classes": known, "class_mix": mix, "groups": groups, "novel_fraction": fraction,
+        "novelty_test": {"p_value": 0.0456, "max_density_ratio": 12.0, "word": "likely"},
+        "listed": {"fdr": 0.1, "max_density_ratio": 12.0, "rows": 77},
+    }  # fmt: skip
+    page = render(replace(data, summary=summary, groups=(Group("Group 1", 3, data.rows[:1]),)))
+    outline = Outline(page)
+    text = " ".join(" ".join(outline.text).split())
+    assert outline.problems == [] and "One new class or several They fall into 2 groups." in text
+    assert "Shares by EM." in text and "About 0.9." in text and "62.5% 37.5%" in text
+    assert "8.1% 1.2%" in text and "p = 0.0456" in text
+    assert "77 are marked novel_at_fdr" in text and "at most 10% of them" in text
 
 
 def test_a_run_with_next_to_nothing_has_a_page():

@@ -4,9 +4,14 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import binomtest
+from scipy.stats import binomtest, false_discovery_control
 
-from openset.stats.conformal import benjamini_hochberg, cross_conformal_p_values, threshold_after_choice
+from openset.stats.conformal import (
+    benjamini_hochberg,
+    cross_conformal_p_values,
+    largest_p_value,
+    threshold_after_choice,
+)
 from openset.stats.thresholds import conformal_p_values
 
 
@@ -72,6 +77,17 @@ def test_the_false_discovery_rate_holds_without_shift_and_with_it_if_it_is_told(
             wrong[true, told].append(found[:270].sum() / max(found.sum(), 1))
     means = {key: np.mean(values) for key, values in wrong.items()}
     assert means[1, 1] < 0.2 and means[12, 12] < 0.2 < means[12, 1]
+
+
+@given(st.lists(st.integers(1, 50), min_size=1, max_size=80), st.sampled_from([0.05, 0.1, 0.3]))
+def test_the_limit_from_counts_is_benjamini_and_hochbergs(ranks, fdr):
+    p = np.array(ranks) / 50
+    for ratio in (1, 3):
+        expected = false_discovery_control(np.minimum(1, ratio * p)) <= fdr * (1 + 1e-12)
+        values, counts = np.unique(p, return_counts=True)
+        limit = largest_p_value(values[::-1], counts[::-1], fdr * (1 + 1e-12), max_density_ratio=ratio)
+        assert ((p <= limit) == expected).all()
+        assert (benjamini_hochberg(p, fdr * (1 + 1e-12), max_density_ratio=ratio) == expected).all()
 
 
 def test_bad_input_is_named():

@@ -16,6 +16,9 @@ _FLAGS = {
     "evaluate it on this file": "use 'openset evaluate'",
     "no label column is named: say": "no label column is named (--label COL): say",
     "or pass it as text": "or pass it as --text",
+    "no use of max_density_ratio: leave it out, list rows with fdr=0.1": (
+        "no use of --max-density-ratio: leave it out, list rows with --fdr 0.1"
+    ),
 }
 
 
@@ -54,6 +57,17 @@ def fit(
     fpr: Annotated[
         float | None, typer.Option(help="Share of source that may be called novel.", show_default="0.01")
     ] = None,
+    fdr: Annotated[
+        float | None,
+        typer.Option(help="Mark rows to list, at most this share of them known.", show_default="none marked"),
+    ] = None,
+    max_density_ratio: Annotated[
+        float | None,
+        typer.Option(
+            help="How many times as common a known kind of row may be in TARGET.",
+            show_default="12 for color, else 1",
+        ),
+    ] = None,
     seed: Annotated[int | None, typer.Option(help="Equal seeds give equal results.", show_default="0")] = None,
     set_: Annotated[
         list[str] | None,
@@ -80,6 +94,10 @@ def fit(
     and id are features. Columns that are no numbers are left out and named; a
     missing value is an error that names its row.
 
+    With --fdr the scored table marks rows to act on (novel_at_fdr): at most that
+    share of them is known, on average, if no known kind of row became more than
+    --max-density-ratio times as common.
+
     RUN gets report.html, scored_target.parquet, result.json, the model, and
     settings.toml, which repeats the run:
     openset fit --settings RUN/settings.toml --out AGAIN
@@ -103,6 +121,8 @@ def fit(
             "encoder": encoder,
             "method": method,
             "fpr": fpr,
+            "fdr": fdr,
+            "max_density_ratio": max_density_ratio,
             "seed": seed,
             "skip_bad": skip_bad,
             "ignore_target_labels": ignore_target_labels,

@@ -65,6 +65,7 @@ def inspect(run: Run, verbose: Verbose = False, as_json: AsJson = False) -> None
             (name, str(value)) for name, value in summary.settings.items() if name not in ("source", "target")
         ]
         if verbose:
+            rows += [(entry["name"], entry["sentence"]) for entry in summary.diagnostics if entry["ok"]]
             rows += [(name, str(value)) for name, value in summary.parameters.items()]
             rows += [(name, str(value)) for name, value in summary.environment.items()]
         show_table((), rows)
@@ -85,6 +86,7 @@ def compare(
     """
     with helpful_errors(verbose):
         from openset.comparison import compare_runs
+        from openset.result import interval_text
 
         found = compare_runs(runs)
         if as_json:
@@ -95,7 +97,7 @@ def compare(
                 entry["run"],
                 entry["method"],
                 entry["verdict"],
-                f"{entry['novel_fraction']:.3f} [{entry['low']:.3f}, {entry['high']:.3f}]",
+                interval_text({**entry, "value": entry["novel_fraction"]}),
                 f"{entry['called_novel']} of {entry['rows']}",
                 _number(entry["overlap"]),
                 _number(entry["rank_correlation"]),

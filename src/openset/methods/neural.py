@@ -35,6 +35,7 @@ from openset.stats.scaling import Moments, Scaling, check_single_precision, fit_
 from openset.stats.thresholds import rank_log_odds
 
 if TYPE_CHECKING:
+    from openset.learn.network import Network
     from openset.learn.rows import ScaledRows
     from openset.learn.train import Objective, Settings, Trained
 
@@ -309,14 +310,29 @@ class NetworkClassifier(OpenSetClassifier):
             raise ValueError(f"row {row} has values too large to score: they lie far outside the fitted range.")
         return pooled, np.mean([self._on_common_scale(m, s) for m, s in enumerate(scores)], axis=0)
 
-    def _head_outputs(self, rows: ScaledRows, chosen: NDArray[np.intp] | None = None) -> HeadOutputs:
+    def representation(self, X: Any) -> NDArray[np.float32]:
+        """What the network makes of every row before its heads, φ(x): (rows, members × hidden).
+
+        Members stand beside each other, and so do bodies where there are two. Each has axes of its own, so that
+        their mean would mix unrelated ones; side by side, squared distances add up over them, and what only one
+        member sees counts little.
+        """
+        from openset.learn.rows import ScaledRows, head_outputs
+
+        rows = ScaledRows(self._scoring_rows(X), self.scaling_)
+        outputs = head_outputs(self._network(), rows, representation=True)
+        return np.concatenate([z for body in self.architecture_.bodies for z in outputs[body]], axis=1)
+
+    def _network(self) -> Network:
         from openset.learn.backbones import template_of
         from openset.learn.network import Network
+
+        return Network.from_arrays(self.architecture_, self.weights_, template_of(self.backbone), self.device)
+
+    def _head_outputs(self, rows: ScaledRows, chosen: NDArray[np.intp] | None = None) -> HeadOutputs:
         from openset.learn.rows import head_outputs
 
-        backbone = template_of(self.backbone)
-        network = Network.from_arrays(self.architecture_, self.weights_, backbone, self.device)
-        return head_outputs(network, rows, chosen)
+        return head_outputs(self._network(), rows, chosen)
 
     def _on_common_scale(self, member: int, scores: NDArray[np.floating]) -> NDArray[np.float64]:
         """One member alone is scored by its logit; several by the rank among their held-out source rows."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, is_dataclass
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -11,13 +12,14 @@ from numpy.typing import NDArray
 
 from openset.report.content import excerpt, label_text, thumbnails, unusual_columns
 from openset.report.data import MAX_MAP_ROWS, MAX_TABLE_ROWS, Example, Group, ReportData, TargetMap
+from openset.report.formats import percent
 
 MAX_ID = 64
 MAX_MAP_ID = 16
 SCORED_SOURCE_ROWS = 20_000
 
 
-def build(result: Any, *, groups: Sequence[Group] = ()) -> ReportData:
+def build(result: Any) -> ReportData:
     """What the page shows of a result.
 
     ``result`` has a fitted ``model``, a ``summary``, the ``scored`` target, ``source`` and ``target`` records,
@@ -34,13 +36,14 @@ def build(result: Any, *, groups: Sequence[Group] = ()) -> ReportData:
         rows = np.unique(chosen) if len(result.features_source) > SCORED_SOURCE_ROWS else slice(None)
         source_scores = result.model.novelty_score(result.features_source[rows])
     top = top_rows(scores, MAX_TABLE_ROWS)
+    summary = as_mapping(result.summary)
     return ReportData(
-        summary=as_mapping(result.summary),
+        summary=summary,
         source_scores=np.asarray(source_scores, np.float64),
         target_scores=scores,
         rows=examples_of(result, top),
         map=lay_out(result.features_target, scored.id, scored.predicted, scores, table=top),
-        groups=tuple(groups),
+        groups=groups_of(result, summary.get("groups", {}).get("groups", ())),
         source_is_held_out=held_out,
     )
 
@@ -77,6 +80,29 @@ def examples_of(result: Any, rows: NDArray[np.intp]) -> tuple[Example, ...]:
         )
         for row, p, text, picture in zip(rows.tolist(), p_values, texts, pictures, strict=True)
     )
+
+
+def groups_of(result: Any, found: Sequence[Mapping[str, Any]]) -> tuple[Group, ...]:
+    """The groups of a summary with the content of their examples, the most central one first."""
+    rows = [row for group in found for row in group["rows"]]
+    examples = iter(examples_of(result, np.array(rows, np.intp)))  # all at once: pictures share one budget
+    return tuple(
+        Group(
+            name=f"Group {number}" if len(found) > 1 else "All rows called novel",
+            size=group["size"],
+            examples=tuple(islice(examples, len(group["rows"]))),
+            sentence=_group_sentence(group, several=len(found) > 1),
+        )
+        for number, group in enumerate(found, 1)
+    )
+
+
+def _group_sentence(group: Mapping[str, Any], *, several: bool) -> str:
+    share = group["share"]
+    words = f"{percent(share['value'])} of the target ({percent(share['low'])} to {percent(share['high'])})."
+    if not several:
+        return words
+    return f"{words} Found again with a mean overlap of {percent(group['stability'])} when rows are left out."
 
 
 def _content(result: Any, rows: NDArray[np.intp]) -> tuple[list[str], list[str]]:

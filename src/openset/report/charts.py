@@ -89,7 +89,7 @@ def class_mix(mix: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """Shares of the known classes in source and target, the largest of source first.
 
     >>> class_mix({"a": {"source": 0.2, "target": 0.7}, "b": {"source": 0.8, "target": 0.3}})
-    {'labels': ['b', 'a'], 'source': [0.8, 0.2], 'target': [0.3, 0.7], 'left_out': 0}
+    {'labels': ['b', 'a'], 'source': [0.8, 0.2], 'target': [0.3, 0.7], 'counted': [None, None], 'left_out': 0}
     """
     by_size = sorted(mix.items(), key=lambda item: -(finite(item[1]["source"]) or 0))
     shown = by_size[:MAX_MIX_CLASSES]
@@ -97,6 +97,7 @@ def class_mix(mix: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
         "labels": [label_text(label) for label, _ in shown],
         "source": [finite(shares["source"]) for _, shares in shown],
         "target": [finite(shares["target"]) for _, shares in shown],
+        "counted": [finite(shares.get("counted")) for _, shares in shown],
         "left_out": len(mix) - len(shown),
     }
 

@@ -15,7 +15,8 @@ from openset.stats.proportions import ProportionEstimate, binomial_interval
 STABLE = 0.75
 """A mean Jaccard overlap from which on a group is taken to be one (Hennig, 2007)."""
 SMALLEST_SHARE = 0.05
-_FEWEST_ROWS = 10
+FEWEST_ROWS = 10
+"""The smallest group that is looked for."""
 _MOST_ROWS = 3000
 _MOST_DIMENSIONS = 10
 _KEPT = 0.8
@@ -116,7 +117,7 @@ def _few_dimensions(points: NDArray[np.float64]) -> NDArray[np.float64]:
 def _cluster(points: NDArray[np.float64]) -> NDArray[np.intp]:
     from sklearn.cluster import HDBSCAN
 
-    smallest = max(_FEWEST_ROWS, math.ceil(SMALLEST_SHARE * len(points)))
+    smallest = max(FEWEST_ROWS, math.ceil(SMALLEST_SHARE * len(points)))
     if len(points) < 2 * smallest:
         return np.full(len(points), _NOISE)
     return np.asarray(HDBSCAN(min_cluster_size=smallest, copy=True).fit_predict(points), dtype=np.intp)

@@ -35,6 +35,7 @@ from openset.stats.scaling import Moments, Scaling, check_single_precision, fit_
 from openset.stats.thresholds import rank_log_odds
 
 if TYPE_CHECKING:
+    from openset.learn.network import Network
     from openset.learn.rows import ScaledRows
     from openset.learn.train import Objective, Settings, Trained
 
@@ -248,7 +249,15 @@ class NetworkClassifier(OpenSetClassifier):
 
     def _identity(self) -> str:
         """The method and the parameters that decide the outcome; seed and backbone show in the weights."""
-        aside = {"backbone", "checkpoint", "novel_label", "random_state", "verbose"}
+        aside = {
+            "backbone",
+            "checkpoint",
+            "classifier",
+            "classifier_input",
+            "novel_label",
+            "random_state",
+            "verbose",
+        }
         given = {name: value for name, value in self.get_params(deep=False).items() if name not in aside}
         return f"{type(self).__qualname__} {given}"
 
@@ -310,13 +319,15 @@ class NetworkClassifier(OpenSetClassifier):
         return pooled, np.mean([self._on_common_scale(m, s) for m, s in enumerate(scores)], axis=0)
 
     def _head_outputs(self, rows: ScaledRows, chosen: NDArray[np.intp] | None = None) -> HeadOutputs:
-        from openset.learn.backbones import template_of
-        from openset.learn.network import Network
         from openset.learn.rows import head_outputs
 
-        backbone = template_of(self.backbone)
-        network = Network.from_arrays(self.architecture_, self.weights_, backbone, self.device)
-        return head_outputs(network, rows, chosen)
+        return head_outputs(self._network(), rows, chosen)
+
+    def _network(self) -> Network:
+        from openset.learn.backbones import template_of
+        from openset.learn.network import Network
+
+        return Network.from_arrays(self.architecture_, self.weights_, template_of(self.backbone), self.device)
 
     def _on_common_scale(self, member: int, scores: NDArray[np.floating]) -> NDArray[np.float64]:
         """One member alone is scored by its logit; several by the rank among their held-out source rows."""

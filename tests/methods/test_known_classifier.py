@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import joblib
 import numpy as np
 import pytest
@@ -209,3 +212,13 @@ def test_skada_adapts_to_a_shift_of_all_known_rows_and_saves(skada, tmp_path):
     again = openset.load(tmp_path, classifier=models[1].classifier_)
     np.testing.assert_array_equal(again.predict(target), before)
     assert any(name.endswith("logisticregression__C") for name in clone(models[1]).get_params())
+
+
+def test_the_documented_example_runs_and_optimal_transport_undoes_a_move(skada, capsys):
+    text = (Path(__file__).parents[2] / "docs" / "adaptation.md").read_text(encoding="utf-8")
+    for block in re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL):
+        exec(compile(block, "docs/adaptation.md", "exec"), {})
+    (top1, oscr), (top1_adapted, oscr_adapted) = (
+        map(float, re.findall(r"\d\.\d+", line)) for line in capsys.readouterr().out.splitlines()
+    )
+    assert top1_adapted > top1 and oscr_adapted > oscr

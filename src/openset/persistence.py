@@ -207,6 +207,7 @@ def _model_card(model: Any, method: Method, manifest: dict[str, Any]) -> str:
     shape = getattr(model, "row_kind_", {"shape": [model.n_features_in_]})["shape"]
     fraction = model.novel_fraction_
     found = "not estimated (fitted without a target)" if fraction is None else f"{fraction} ({fraction.method})"
+    foreign = hasattr(model, "classifier_")
     lines = [
         f"# {method.title}",
         "",
@@ -218,6 +219,11 @@ def _model_card(model: Any, method: Method, manifest: dict[str, Any]) -> str:
         f"| target rows | {model.n_target_} |",
         f"| features | {' × '.join(map(str, shape))} |",
         f"| known classes | {len(model.classes_)}: {_shortened(model.classes_)} |",
+        *(
+            [f"| known classes by | {type(model.classifier_).__qualname__}, not in this folder |"]
+            if foreign
+            else []
+        ),
         f"| novel label | {_cell(model.novel_label_)} |",
         f"| novel fraction of the target | {found} |",
         f"| FPR budget on source | {model.fpr:g} |",
@@ -230,7 +236,7 @@ def _model_card(model: Any, method: Method, manifest: dict[str, Any]) -> str:
         "",
         "```python",
         "import openset",
-        'model = openset.load("this-folder")',
+        f'model = openset.load("this-folder"{", classifier=fitted" if foreign else ""})',
         "model.predict(X)  # a known label, or the novel label",
         "```",
         "",

@@ -170,6 +170,8 @@ def test_saved_without_the_classifier_and_loaded_with_it(small, own_head, tmp_pa
     model = CoLOR(**QUICK, classifier=make_pipeline(StandardScaler(), LogisticRegression()))
     model.fit(small.X, small.y.astype(str), small.X_target)
     model.save(tmp_path / "model")
+    card = (tmp_path / "model" / "README.md").read_text(encoding="utf-8")
+    assert "| known classes by | Pipeline, not in this folder |" in card and "classifier=fitted" in card
     joblib.dump(model.classifier_, tmp_path / "classifier.joblib")
     with pytest.raises(
         openset.ModelFormatError, match="leaves the known classes to a Pipeline.*classifier=fitted"

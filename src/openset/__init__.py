@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from openset.shift.synthetic import make_background_shift
     from openset.stats.metrics import evaluate
     from openset.streaming import score
+    from openset.tuning import tune
 
 _HOME = {
     "ANNA": "openset.methods.anna",
@@ -72,6 +73,7 @@ _HOME = {
     "make_background_shift": "openset.shift.synthetic",
     "run": "openset.running",
     "score": "openset.streaming",
+    "tune": "openset.tuning",
 }
 
 __all__ = [
@@ -106,6 +108,7 @@ __all__ = [
     "make_background_shift",
     "run",
     "score",
+    "tune",
 ]
 
 

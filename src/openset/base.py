@@ -147,6 +147,9 @@ class OpenSetClassifier(ClassifierMixin, BaseEstimator):
         held = self.target_novelty_score_[~np.isnan(self.target_novelty_score_)]
         self.novel_fraction_ = anchored_fraction(source, held, threshold.value)
 
+    def _after_deciding(self, problem: Problem) -> None:
+        """Learn what needs to know which target rows are called novel."""
+
     def _warn_unless_met(self, threshold: SourceThreshold) -> None:
         if not threshold.is_met:
             warnings.warn(
@@ -178,6 +181,7 @@ class OpenSetClassifier(ClassifierMixin, BaseEstimator):
         if problem.X_target is not None:
             self.target_novelty_score_ = self._held_out_target_scores(problem)
             self._decide(problem)
+        self._after_deciding(problem)
         return self
 
     def _validate(self, X: Any, y: Any, X_target: Any) -> Problem:

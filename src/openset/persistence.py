@@ -30,6 +30,8 @@ FORMAT = "openset-model"
 FORMAT_VERSION = 1
 MANIFEST = "model.json"
 CARD = "README.md"
+FOREIGN_CODE = ("backbone", "classifier")
+"""Parameters whose code is not ours: their names are stored, and loading asks for them."""
 
 
 def save(model: Any, path: str | PathLike[str]) -> None:
@@ -69,12 +71,16 @@ def save(model: Any, path: str | PathLike[str]) -> None:
             stale.unlink(missing_ok=True)
 
 
-def load(path: str | PathLike[str], *, device: str | None = None, backbone: Any = None) -> Any:
+def load(
+    path: str | PathLike[str], *, device: str | None = None, backbone: Any = None, classifier: Any = None
+) -> Any:
     """Read a model that :func:`save` wrote; scores are the same bit for bit.
 
     ``device`` computes elsewhere than the model was fitted; ``backbone`` is the module that a model with a
     backbone was fitted with, or a function that makes it (its weights come from the folder, its code cannot).
-    A backbone given by its name, such as "resnet18", is rebuilt without.
+    A backbone given by its name, such as "resnet18", is rebuilt without. ``classifier`` is the fitted
+    ``classifier_`` of a model whose known classes were left to another estimator: the folder does not hold it, as
+    that would take pickle, so keep it by means that you trust, such as skops.
     """
     folder = Path(path)
     try:
@@ -86,8 +92,9 @@ def load(path: str | PathLike[str], *, device: str | None = None, backbone: Any 
     except (UnicodeDecodeError, json.JSONDecodeError) as error:
         raise ModelFormatError(f"{folder / MANIFEST} is damaged: it is not JSON ({error}).") from None
     _check_manifest(manifest, folder)
+    _check_classifier(manifest["parameters"].get("classifier"), classifier)
     try:
-        return _restore(manifest, _read_weights(manifest, folder), device, backbone)
+        return _restore(manifest, _read_weights(manifest, folder), device, backbone, classifier)
     except ModelFormatError:
         raise
     except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -130,7 +137,9 @@ def _read_weights(manifest: dict[str, Any], folder: Path) -> Tensors:
     return loaded
 
 
-def _restore(manifest: dict[str, Any], tensors: Tensors, device: str | None, backbone: Any) -> Any:
+def _restore(
+    manifest: dict[str, Any], tensors: Tensors, device: str | None, backbone: Any, classifier: Any
+) -> Any:
     parameters = decode(manifest["parameters"], tensors)
     own_backbone = parameters.get("backbone")
     if backbone is not None and own_backbone is not None:
@@ -140,18 +149,42 @@ def _restore(manifest: dict[str, Any], tensors: Tensors, device: str | None, bac
             f"this model has a backbone ({own_backbone['code']}): pass load(..., backbone=module) with a "
             "module of the same architecture."
         )
+    fitted = decode(manifest["fitted"], tensors)
+    if classifier is not None:
+        parameters["classifier"] = fitted["classifier_"] = classifier
     if device is not None:
         parameters["device"] = device
     model = get_method(manifest["method"]).make(**parameters)
-    for name, value in decode(manifest["fitted"], tensors).items():
+    for name, value in fitted.items():
         setattr(model, name, value)
     return model
+
+
+def _check_classifier(own: Any, classifier: Any) -> None:
+    from sklearn.utils.validation import check_is_fitted
+
+    if own is None:
+        if classifier is not None:
+            raise ValueError("this model was fitted with classifier=None: load it without a classifier.")
+        return
+    code = own["code"]
+    if classifier is None:
+        raise ModelFormatError(
+            f"this model leaves the known classes to a {code}, which its folder does not hold: pass "
+            "load(..., classifier=fitted) with the classifier_ of the model that was saved."
+        )
+    check_is_fitted(classifier)
+    given = type(classifier).__qualname__
+    if given != code:
+        raise ValueError(f"classifier is a {given}, but this model was fitted with a {code}.")
 
 
 def _encode_parameters(model: Any, tensors: Tensors) -> dict[str, Any]:
     encoded: dict[str, Any] = {}
     for name, value in model.get_params(deep=False).items():
-        if name == "backbone" and value is not None and not isinstance(value, str):
+        if name == "classifier" and not hasattr(model, "classifier_"):
+            encoded[name] = None  # it took no part: there is one known class
+        elif name in FOREIGN_CODE and value is not None and not isinstance(value, str):
             encoded[name] = {"code": getattr(value, "__qualname__", type(value).__qualname__)}
         elif name == "checkpoint" or isinstance(value, (np.random.RandomState, np.random.Generator)):
             encoded[name] = None  # where fitting was stored or a generator stood says nothing about the model
@@ -161,7 +194,8 @@ def _encode_parameters(model: Any, tensors: Tensors) -> dict[str, Any]:
 
 
 def _encode_fitted(model: Any, tensors: Tensors) -> dict[str, Any]:
-    return {name: encode(getattr(model, name), tensors, name) for name in fitted_attributes(model)}
+    own = [name for name in fitted_attributes(model) if name != "classifier_"]
+    return {name: encode(getattr(model, name), tensors, name) for name in own}
 
 
 def _manifest_digest(manifest: dict[str, Any]) -> str:
@@ -173,6 +207,7 @@ def _model_card(model: Any, method: Method, manifest: dict[str, Any]) -> str:
     shape = getattr(model, "row_kind_", {"shape": [model.n_features_in_]})["shape"]
     fraction = model.novel_fraction_
     found = "not estimated (fitted without a target)" if fraction is None else f"{fraction} ({fraction.method})"
+    foreign = hasattr(model, "classifier_")
     lines = [
         f"# {method.title}",
         "",
@@ -184,6 +219,11 @@ def _model_card(model: Any, method: Method, manifest: dict[str, Any]) -> str:
         f"| target rows | {model.n_target_} |",
         f"| features | {' × '.join(map(str, shape))} |",
         f"| known classes | {len(model.classes_)}: {_shortened(model.classes_)} |",
+        *(
+            [f"| known classes by | {type(model.classifier_).__qualname__}, not in this folder |"]
+            if foreign
+            else []
+        ),
         f"| novel label | {_cell(model.novel_label_)} |",
         f"| novel fraction of the target | {found} |",
         f"| FPR budget on source | {model.fpr:g} |",
@@ -196,7 +236,7 @@ def _model_card(model: Any, method: Method, manifest: dict[str, Any]) -> str:
         "",
         "```python",
         "import openset",
-        'model = openset.load("this-folder")',
+        f'model = openset.load("this-folder"{", classifier=fitted" if foreign else ""})',
         "model.predict(X)  # a known label, or the novel label",
         "```",
         "",

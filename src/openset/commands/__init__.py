@@ -8,9 +8,10 @@ from openset.commands.export import export
 from openset.commands.fit import fit
 from openset.commands.look import compare, evaluate, inspect, report
 from openset.commands.score import score
+from openset.commands.simulate import simulate
 
 
 def add_commands(app: typer.Typer) -> None:
     """Mount the commands on ``openset``."""
-    for command in (fit, score, report, inspect, compare, evaluate, export):
+    for command in (fit, score, report, inspect, compare, evaluate, simulate, export):
         app.command()(command)

@@ -9,7 +9,7 @@ import typer
 
 from openset.commands.console import AsJson, Quiet, Verbose, helpful_errors, show_json, show_text
 
-_FLAGS = {
+FLAGS = {
     "skip_bad=True": "--skip-bad",
     "ignore_target_labels=True": "--ignore-target-labels",
     "or overwrite it": "or pass --overwrite",
@@ -106,7 +106,7 @@ def fit(
 
     Example: openset fit known.parquet new.parquet --label kind --out run
     """
-    with helpful_errors(verbose, _FLAGS):
+    with helpful_errors(verbose, FLAGS):
         from openset.result import check_free
         from openset.settings import merged, parse_assignments, read_settings
 

@@ -14,7 +14,8 @@ from openset.errors import FitWarning
 from openset.methods.color_objective import ColorObjective, PooledColorObjective
 from openset.methods.discriminator import bodies_for
 from openset.methods.evidence import diagnose, held_out_scores
-from openset.methods.neural import HeadOutputs, NetworkClassifier
+from openset.methods.known_classifier import WithKnownClassifier
+from openset.methods.neural import HeadOutputs
 from openset.methods.presets import COLOR_AUTO, COLOR_AUTO_WITH_BACKBONE, PRESETS
 from openset.params import check_choice, check_flag, check_number, check_numbers, takes_parameters_of
 from openset.stats.conformal import threshold_after_choice
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from openset.learn.train import Choice, Trained
 
 
-class CoLOR(NetworkClassifier):
+class CoLOR(WithKnownClassifier):
     """Finds a new class in a shifted target by constrained learning, and keeps classifying the known ones.
 
     For every candidate recall α̂ in the grid one novelty head h learns, on a shared representation, to call as
@@ -65,7 +66,9 @@ class CoLOR(NetworkClassifier):
     class_loss_weight : weight of the cross entropy of known classes, counted once and not once per head
     logit_multiplier : m, the sharpness of the recall that the weights see
 
-    The other parameters are those of :class:`~openset.methods.neural.NetworkClassifier`.
+    ``classifier`` and ``classifier_input``, which leave known classes to an estimator of scikit-learn or skada,
+    are those of :class:`~openset.methods.known_classifier.WithKnownClassifier`; the others are those of
+    :class:`~openset.methods.neural.NetworkClassifier`.
 
     Attributes
     ----------
@@ -94,7 +97,7 @@ class CoLOR(NetworkClassifier):
     _presets: ClassVar[dict[str, dict[str, Any]]] = PRESETS["color"]
 
     @takes_parameters_of(
-        NetworkClassifier, members="auto", learning_rate="auto", max_steps="auto", evaluate_every="auto"
+        WithKnownClassifier, members="auto", learning_rate="auto", max_steps="auto", evaluate_every="auto"
     )
     def __init__(
         self,

@@ -249,7 +249,15 @@ class NetworkClassifier(OpenSetClassifier):
 
     def _identity(self) -> str:
         """The method and the parameters that decide the outcome; seed and backbone show in the weights."""
-        aside = {"backbone", "checkpoint", "novel_label", "random_state", "verbose"}
+        aside = {
+            "backbone",
+            "checkpoint",
+            "classifier",
+            "classifier_input",
+            "novel_label",
+            "random_state",
+            "verbose",
+        }
         given = {name: value for name, value in self.get_params(deep=False).items() if name not in aside}
         return f"{type(self).__qualname__} {given}"
 

@@ -120,7 +120,7 @@ def page(found: dict[tuple[str, str], np.ndarray], shifts: Sequence[str], second
         "# CoLOR with domain adaptation by skada",
         "",
         f"`python benchmarks/with_skada.py`, openset {__version__}; {seconds:.0f} s of CPU time. Top-1 on known "
-        "test rows / OSCR, means over seeds. The shifts, adapters and settings were named before measuring (see the "
+        "test rows / OSCR, means over seeds. Shifts, adapters and settings were named before measuring (see the "
         "script, also on the number of seeds). Novelty scores are the same in all lines of a column.",
         "",
         "| known classes by | " + " | ".join(shifts) + " |",

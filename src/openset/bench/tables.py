@@ -218,6 +218,10 @@ def _head_rows(
 
 def tables_of(results: Results) -> list[Table]:
     """What an experiment is shown by: its table, all heads if the spec says so, paired tests if there can be."""
+    from openset.bench.suite import suite_table
+
+    if results.spec.table == "suite":
+        return [suite_table(results), main_table(results)]
     heads = [heads_table(results)] if results.spec.table == "heads" else []
     tests = comparison_table(results)
     return [main_table(results), *heads, *([tests] if tests is not None else [])]

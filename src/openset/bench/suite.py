@@ -52,4 +52,5 @@ def _line(name: str, blocks: Sequence[Block], labels: Sequence[str]) -> tuple[Ce
 def _mean(blocks: Sequence[Block], label: str, metric: str) -> float:
     """The mean over cells of the mean over splits; NaN where a method has none."""
     found = [row.values[metric] for block in blocks for row in block.rows if row.label == label]
-    return float(np.mean([np.nanmean(values) for values in found if not np.isnan(values).all()] or [np.nan]))
+    means = [float(np.nanmean(values)) for values in found if not np.isnan(values).all()]
+    return float(np.mean(means)) if means else float("nan")

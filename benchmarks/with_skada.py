@@ -33,11 +33,7 @@ ROOT = Path(__file__).parents[1]
 DATA = ROOT.parent / "shared" / "data"
 OUT = ROOT / "docs" / "evidence" / "skada.md"
 SEEDS = {"a move": range(5), "sentiment": range(2), "digits": range(5)}
-<<<<<<< HEAD
-"""Two for each at first; five where a fit takes a second, after two had told too little."""
-=======
 """Two for each at first; five where a fit takes a second, after two had told too little. Sentiment takes 7 s."""
->>>>>>> wtune
 SETTINGS = {"max_steps": 250, "evaluate_every": 50, "multiplier_bounds": (0.2,), "random_state": 0}
 MOVE = 2.0
 
@@ -124,13 +120,8 @@ def page(found: dict[tuple[str, str], np.ndarray], shifts: Sequence[str], second
         "# CoLOR with domain adaptation by skada",
         "",
         f"`python benchmarks/with_skada.py`, openset {__version__}; {seconds:.0f} s of CPU time. Top-1 on known "
-<<<<<<< HEAD
-        "test rows / OSCR, means over seeds. Shifts, adapters and settings were named before measuring (see the "
-        "script, also on the number of seeds). Novelty scores are the same in all lines of a column.",
-=======
         f"test rows / OSCR, means over seeds. The shifts, adapters and settings were named before measuring (see "
         "the script, also on the number of seeds). Novelty scores are the same in all lines of a column.",
->>>>>>> wtune
         "",
         "| known classes by | " + " | ".join(shifts) + " |",
         "|---|" + "---|" * len(shifts),

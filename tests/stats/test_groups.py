@@ -63,3 +63,8 @@ def test_bad_shapes_are_named():
         discover_groups(np.zeros((3, 2)), [1.0], n_target=10)
     with pytest.raises(ValueError, match="no more rows than the target"):
         discover_groups(np.zeros((3, 2)), np.ones(3), n_target=2)
+
+
+def test_rows_that_are_all_alike_are_one_group():
+    alike = np.ones((40, 60))
+    assert len(discover_groups(alike, np.arange(40.0), n_target=100).groups) == 1

@@ -111,6 +111,8 @@ def _few_dimensions(points: NDArray[np.float64]) -> NDArray[np.float64]:
     most = min(_MOST_DIMENSIONS, *points.shape)
     if points.shape[1] <= most or len(points) < 2:
         return points
+    if np.ptp(points, axis=0).max() == 0:  # rows all alike, of which PCA would divide no variance by none
+        return np.zeros((len(points), 1))
     return np.asarray(PCA(most, random_state=0).fit_transform(points))
 
 

@@ -71,7 +71,7 @@ def penalised_recall(source_logits: ArrayLike, target_logits: ArrayLike, ratio: 
 
     >>> source, target = [-9.0] * 90, [-9.0] * 90 + [9.0] * 10
     >>> round(penalised_recall(source, target, ratio=12), 3)
-    0.099
+    0.1
     """
     # shares of rows in narrow bins: the same for any order of the rows, and no row is visited once per offset
     source, target = (

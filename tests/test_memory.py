@@ -11,6 +11,7 @@ import pytest
 
 CODE = """
 import json, warnings
+from functools import partial
 import numpy as np
 warnings.simplefilter("ignore")
 from openset import CoLOR
@@ -24,11 +25,12 @@ def peak():  # of this process alone; getrusage remembers the process it was for
         return next(int(line.split()[1]) * 1024 for line in status if line.startswith("VmHWM"))
 
 X, y = problem(60, 5)
-CoLOR(selection="paper", max_steps=4, evaluate_every=2, hidden=4, random_state=0, dropout=0.2).fit(X, y, X)  # loads torch
+one = partial(CoLOR, selection="paper", evaluate_every=2, dropout=0.2, random_state=0)  # one network
+one(max_steps=4, hidden=4).fit(X, y, X)  # loads torch
 d, hidden, rows = 2500, 3000, 600
 X, y = problem(rows, d)
 before = peak()
-CoLOR(selection="paper", max_steps=6, evaluate_every=2, hidden=hidden, dropout=0.2, random_state=0).fit(X, y, X[::-1])
+one(max_steps=6, hidden=hidden).fit(X, y, X[::-1])
 print(json.dumps({"extra": peak() - before, "parameters": 4 * d * hidden, "batch": 4 * 400 * (d + hidden)}))
 """
 

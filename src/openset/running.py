@@ -98,7 +98,7 @@ def run(
         parameters=dict(parameters or {}),
     )
     timings: dict[str, float] = {}
-    model = _estimator(settings, progress)
+    model = make_estimator(settings, progress)
     with _timed(timings, "read"):
         unused = left_out(settings, source)
         source_records, named = read_source(settings, source)
@@ -138,7 +138,8 @@ def load_run(folder: str | os.PathLike[str], *, progress: bool = False) -> Resul
     return Result(model, summary, scored, source, target, maker(source), X_target)
 
 
-def _estimator(settings: RunSettings, progress: bool) -> Any:
+def make_estimator(settings: RunSettings, progress: bool) -> Any:
+    """The estimator that settings ask for, not fitted; ``progress`` lets it show a bar of its own."""
     method = get_method(settings.method)
     if method.input == "names":
         raise ValueError(

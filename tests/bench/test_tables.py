@@ -202,7 +202,7 @@ def test_figures_that_cannot_be_drawn(results, tmp_path, monkeypatch):
 
 def test_the_suite_has_a_line_a_cell_and_the_mean_gain(tmp_path):
     from openset.bench.runner import sweep
-    from openset.bench.tables import tables_of
+    from openset.bench.suite import tables_of
 
     spec = parse_spec(
         """

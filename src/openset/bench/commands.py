@@ -224,7 +224,8 @@ def _must_exist(store: Path) -> None:
 def _print(results: Results) -> None:
     from rich.console import Console
 
-    from openset.bench.tables import TESTABLE_SPLITS, comparison_table, tables_of, terminal
+    from openset.bench.suite import tables_of
+    from openset.bench.tables import TESTABLE_SPLITS, comparison_table, terminal
 
     console = Console()
     console.print(*map(terminal, tables_of(results)))
@@ -234,10 +235,11 @@ def _print(results: Results) -> None:
 
 def _text(results: Results, form: Form) -> str:
     from openset.bench import tables
+    from openset.bench.suite import tables_of
 
     if form is Form.csv:
         return tables.comma_separated(results)
-    shown = tables.tables_of(results)
+    shown = tables_of(results)
     if form is Form.latex:
         return "\n".join(map(tables.latex, shown))
     if form is Form.markdown:

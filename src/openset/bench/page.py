@@ -7,7 +7,8 @@ from pathlib import Path
 from shlex import quote
 
 from openset.bench.store import StoredRun
-from openset.bench.tables import Cell, Results, Section, Table, markdown, tables_of, title_of
+from openset.bench.suite import tables_of
+from openset.bench.tables import Cell, Results, Section, Table, markdown, title_of
 
 _JOBS = 2
 

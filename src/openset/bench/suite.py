@@ -1,4 +1,4 @@
-"""The development suite at a glance: a line a cell, the default beside what it is judged by."""
+"""Which tables show an experiment, and the development suite's: a line a cell, the default beside its judges."""
 
 from __future__ import annotations
 
@@ -7,10 +7,19 @@ from collections.abc import Sequence
 import numpy as np
 
 from openset.bench.summary import REFERENCE, Block
-from openset.bench.tables import Cell, Results, Section, Table
+from openset.bench.tables import Cell, Results, Section, Table, comparison_table, heads_table, main_table
 
 SMALL = 0.105
 """Cells up to this novel fraction count as small: a tenth, and what sampling adds to it."""
+
+
+def tables_of(results: Results) -> list[Table]:
+    """What an experiment is shown by: its table, what else its spec names, paired tests if there can be."""
+    if results.spec.table == "suite":
+        return [suite_table(results), main_table(results)]
+    heads = [heads_table(results)] if results.spec.table == "heads" else []
+    tests = comparison_table(results)
+    return [main_table(results), *heads, *([tests] if tests is not None else [])]
 
 
 def suite_table(results: Results) -> Table:

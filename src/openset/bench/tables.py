@@ -216,17 +216,6 @@ def _head_rows(
         yield tuple(cells)
 
 
-def tables_of(results: Results) -> list[Table]:
-    """What an experiment is shown by: its table, all heads if the spec says so, paired tests if there can be."""
-    from openset.bench.suite import suite_table
-
-    if results.spec.table == "suite":
-        return [suite_table(results), main_table(results)]
-    heads = [heads_table(results)] if results.spec.table == "heads" else []
-    tests = comparison_table(results)
-    return [main_table(results), *heads, *([tests] if tests is not None else [])]
-
-
 def _p_text(p: float) -> str:
     return "<.001" if p < 0.001 else f"{p:.3f}".lstrip("0")
 

@@ -8,6 +8,19 @@ from typing import Annotated
 import typer
 
 from openset.commands.console import AsJson, Quiet, Verbose, helpful_errors, show_json, show_text
+from openset.commands.options import (
+    Encoder,
+    Features,
+    Fpr,
+    IgnoreTargetLabels,
+    Image,
+    Label,
+    Method,
+    Seed,
+    Set,
+    SkipBad,
+    Text,
+)
 
 FLAGS = {
     "skip_bad=True": "--skip-bad",
@@ -22,13 +35,6 @@ FLAGS = {
 }
 
 
-def _method_names(begun: str) -> list[str]:
-    """For the shell: methods whose name begins so."""
-    from openset.registry import methods
-
-    return [method.name for method in methods("table") if method.name.startswith(begun)]
-
-
 def fit(
     source: Annotated[
         Path | None, typer.Argument(metavar="SOURCE", help="Labelled rows.", show_default=False)
@@ -37,26 +43,14 @@ def fit(
         Path | None, typer.Argument(metavar="TARGET", help="Unlabelled rows.", show_default=False)
     ] = None,
     out: Annotated[Path | None, typer.Option(metavar="RUN", help="Folder to write the run to.")] = None,
-    label: Annotated[str | None, typer.Option(metavar="COL", help="Column of known classes in SOURCE.")] = None,
-    features: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="COL", help="Column of numbers, or of vectors; repeatable.", show_default="all numbers"
-        ),
-    ] = None,
-    text: Annotated[str | None, typer.Option(metavar="COL", help="Column of text, to be encoded.")] = None,
-    image: Annotated[
-        str | None, typer.Option(metavar="COL", help="Column of image paths, to be encoded.")
-    ] = None,
+    label: Label = None,
+    features: Features = None,
+    text: Text = None,
+    image: Image = None,
     id: Annotated[str | None, typer.Option(metavar="COL", help="Column that tells target rows apart.")] = None,
-    encoder: Annotated[str | None, typer.Option(help="Encoder of text or images: a name or folder.")] = None,
-    method: Annotated[
-        str | None,
-        typer.Option(help="A method of 'openset methods'.", show_default="color", autocompletion=_method_names),
-    ] = None,
-    fpr: Annotated[
-        float | None, typer.Option(help="Share of source that may be called novel.", show_default="0.01")
-    ] = None,
+    encoder: Encoder = None,
+    method: Method = None,
+    fpr: Fpr = None,
     fdr: Annotated[
         float | None,
         typer.Option(help="Mark rows to list, at most this share of them known.", show_default="none marked"),
@@ -68,20 +62,13 @@ def fit(
             show_default="12 for color, else 1",
         ),
     ] = None,
-    seed: Annotated[int | None, typer.Option(help="Equal seeds give equal results.", show_default="0")] = None,
-    set_: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="A parameter of the method; repeatable."),
-    ] = None,
+    seed: Seed = None,
+    set_: Set = None,
     settings: Annotated[
         Path | None, typer.Option(metavar="TOML", help="Settings from a file; flags win over it.")
     ] = None,
-    skip_bad: Annotated[
-        bool | None, typer.Option("--skip-bad", help="Leave out rows with missing or unusable values.")
-    ] = None,
-    ignore_target_labels: Annotated[
-        bool | None, typer.Option("--ignore-target-labels", help="Go on though TARGET has the label column.")
-    ] = None,
+    skip_bad: SkipBad = None,
+    ignore_target_labels: IgnoreTargetLabels = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a run that is in RUN.")] = False,
     quiet: Quiet = False,
     verbose: Verbose = False,

@@ -3,50 +3,49 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from openset.commands.console import AsJson, Quiet, Verbose, helpful_errors, show_json, show_table, show_text
 from openset.commands.fit import FLAGS
+from openset.commands.options import (
+    Encoder,
+    Features,
+    Fpr,
+    IgnoreTargetLabels,
+    Image,
+    Label,
+    Method,
+    Seed,
+    Set,
+    SkipBad,
+    Text,
+)
 
 if TYPE_CHECKING:
     from openset.tuning import Simulation, TuneResult
 
 
 def simulate(
-    source: Annotated[Path, typer.Argument(help="Labelled rows.", show_default=False)],
-    target: Annotated[Path, typer.Argument(help="Unlabelled rows.", show_default=False)],
-    label: Annotated[str | None, typer.Option(metavar="COL", help="Column of known classes in SOURCE.")] = None,
+    source: Annotated[Path, typer.Argument(metavar="SOURCE", help="Labelled rows.", show_default=False)],
+    target: Annotated[Path, typer.Argument(metavar="TARGET", help="Unlabelled rows.", show_default=False)],
+    label: Label = None,
     alpha: Annotated[
         list[float] | None,
         typer.Option(help="Share of the target that is new; repeatable.", show_default="0.05, 0.1"),
     ] = None,
-    features: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="COL", help="Column of numbers, or of vectors; repeatable.", show_default="all numbers"
-        ),
-    ] = None,
-    text: Annotated[str | None, typer.Option(metavar="COL", help="Column of text, to be encoded.")] = None,
-    image: Annotated[
-        str | None, typer.Option(metavar="COL", help="Column of image paths, to be encoded.")
-    ] = None,
+    features: Features = None,
+    text: Text = None,
+    image: Image = None,
     id: Annotated[str | None, typer.Option(metavar="COL", help="Column that is no feature but an id.")] = None,
-    encoder: Annotated[str | None, typer.Option(help="Encoder of text or images: a name or folder.")] = None,
-    method: Annotated[str, typer.Option(help="A method of 'openset methods'.")] = "color",
-    fpr: Annotated[float, typer.Option(help="Share of source that may be called novel.")] = 0.01,
-    seed: Annotated[int, typer.Option(help="Equal seeds give equal results.")] = 0,
-    set_: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="A parameter of the method; repeatable."),
-    ] = None,
-    skip_bad: Annotated[
-        bool, typer.Option("--skip-bad", help="Leave out rows with missing or unusable values.")
-    ] = False,
-    ignore_target_labels: Annotated[
-        bool, typer.Option("--ignore-target-labels", help="Go on though TARGET has the label column.")
-    ] = False,
+    encoder: Encoder = None,
+    method: Method = None,
+    fpr: Fpr = None,
+    seed: Seed = None,
+    set_: Set = None,
+    skip_bad: SkipBad = None,
+    ignore_target_labels: IgnoreTargetLabels = None,
     quiet: Quiet = False,
     verbose: Verbose = False,
     as_json: AsJson = False,
@@ -54,8 +53,8 @@ def simulate(
     """A known class treated as new: what could we detect, at which share?
 
     Each class in turn is taken out of SOURCE, and some of its rows are mixed into
-    TARGET, in place of rows that look like it. A control mixes none in. It takes a
-    fit for every class and share, so begin with few steps (--set max_steps=300).
+    TARGET, in place of rows that look like it. A control mixes none in. It takes
+    a fit for every class and share: begin with few steps (--set max_steps=300).
     No label of TARGET is used. A whole class is easy to find: a real new one may
     be missed at a share that is enough here.
 
@@ -63,10 +62,12 @@ def simulate(
     """
     with helpful_errors(verbose, {**FLAGS, "novel_fractions": "--alpha"}):
         from openset.features import FeatureMaker, read_source, read_target
-        from openset.running import _estimator
+        from openset.running import make_estimator
         from openset.settings import RunSettings, parse_assignments
         from openset.tuning import AS_IT_IS, tune
 
+        given: dict[str, Any] = {"method": method, "fpr": fpr, "seed": seed, "skip_bad": skip_bad}
+        given |= {"ignore_target_labels": ignore_target_labels}
         settings = RunSettings(
             source=str(source),
             target=str(target),
@@ -76,14 +77,10 @@ def simulate(
             image=image,
             id=id,
             encoder=encoder,
-            method=method,
-            fpr=fpr,
-            seed=seed,
-            skip_bad=skip_bad,
-            ignore_target_labels=ignore_target_labels,
             parameters=parse_assignments(set_ or []),
+            **{name: value for name, value in given.items() if value is not None},
         )
-        estimator = _estimator(settings, progress=False)  # one bar for all fits
+        estimator = make_estimator(settings, progress=False)  # one bar for all fits
         known, named = read_source(settings, source)
         unknown = read_target(named, target)
         maker = FeatureMaker(named, progress=not quiet)
@@ -94,7 +91,7 @@ def simulate(
             estimator=estimator,
             grids={AS_IT_IS: {}},
             novel_fractions=tuple(alpha) if alpha else (0.05, 0.1),
-            random_state=seed,
+            random_state=settings.seed,
             progress=not quiet,
         )
         if as_json:

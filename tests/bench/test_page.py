@@ -51,9 +51,16 @@ def test_every_page_names_a_spec_and_its_own_path():
     pages = [page for page in COMMITTED.parent.glob("*.md") if page.name != "README.md"]
     assert COMMITTED in pages
     for page in pages:
-        run, table = re.findall(r"^    openset bench (.*)$", page.read_text("utf-8"), flags=re.MULTILINE)
-        assert run.split()[1] == table.split()[1] and run.split()[1] in built_in_specs()
+        text = page.read_text("utf-8")
+        run, table, *figure = re.findall(r"^    openset bench (.*)$", text, flags=re.MULTILINE)
+        assert len({command.split()[1] for command in (run, table, *figure)}) == 1
         assert table.endswith(f"--out docs/results/{page.name}")
+        spec = built_in_specs()[run.split()[1]]
+        assert len(figure) == (spec.figure is not None)
+        for command in figure:
+            drawn = page.with_suffix(".svg")
+            assert command.endswith(f"--out docs/results/{drawn.name}")
+            assert f"]({drawn.name})" in text and drawn.read_text("utf-8").startswith("<?xml")
 
 
 @pytest.fixture(scope="module")

@@ -95,7 +95,9 @@ def test_registry_entries_are_complete():
 
 
 @pytest.mark.parametrize("method", ALL, ids=lambda m: m.name)
-@pytest.mark.parametrize("name", ["amazon_reviews", "cifar100", "sun397_resnet50", "sun397_vitl14"])
+@pytest.mark.parametrize(
+    "name", ["amazon_reviews", "amazon_minilm", "cifar100", "sun397_resnet50", "sun397_vitl14"]
+)
 def test_every_method_has_the_papers_presets(method, name):
     model = method.load().preset(name, random_state=3)
     assert model.fpr == 0.01 and getattr(model, "standardize", None) is None and model.random_state == 3

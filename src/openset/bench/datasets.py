@@ -281,6 +281,7 @@ register_source(
         "older Amazon reviews by MiniLM, a stand-in",
         novel=STAND_IN_CATEGORIES,
         files=("amazon_reviews/reviews.parquet", "amazon_reviews/minilm.npy"),
+        preset="amazon_minilm",
     )
 )
 register_source(

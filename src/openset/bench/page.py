@@ -24,8 +24,15 @@ def results_page(results: Results, path: Path, data_dir: Path | None) -> str:
         f"on {max(run.finished_at for run in stored)[:10]} with openset {results.code} ({_versions(stored)}).",
         "",
     ]
+    if results.spec.figure is not None:
+        head += [f"![{results.spec.title}]({_figure_of(path).name})", ""]
     parts = [markdown(table, level=2) for table in (*tables, _times(results))]
     return "\n".join([*head, *parts])
+
+
+def _figure_of(page: Path) -> Path:
+    """Where the figure of a page lies: beside it."""
+    return page.with_suffix(".svg")
 
 
 def _notice(results: Results) -> Iterator[str]:
@@ -39,6 +46,8 @@ def _commands(results: Results, path: Path, data_dir: Path | None) -> Iterator[s
     data = f" --data {quote(str(data_dir))}" if data_dir is not None else ""
     yield f"openset bench run {results.spec.name}{data} --jobs {_JOBS}"
     yield f"openset bench table {results.spec.name}{data} --out {quote(str(path))}"
+    if results.spec.figure is not None:
+        yield f"openset bench figure {results.spec.name}{data} --out {quote(str(_figure_of(path)))}"
 
 
 def _versions(stored: list[StoredRun]) -> str:

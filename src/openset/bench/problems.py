@@ -51,6 +51,8 @@ class ProblemSource:
     novel: tuple[str, ...]
     files: tuple[str, ...] = ()
     stand_in: str = ""
+    preset: str = ""
+    """The preset that replaces the one of the data it stands in for."""
     prepare: Callable[[Path | None, str | None, bool], object] | None = None
     """``prepare(data_dir, encoder, show_progress)`` does once what all its problems need, such as encoding."""
     solve: Callable[..., dict[str, float]] | None = None

@@ -128,3 +128,9 @@ _AS_THEY_ARE: dict[str, Any] = {"fpr": 0.01, "standardize": None}
 PRESETS["mcm"] = {name: {"fpr": 0.01} for name in PRESETS["dd"]}
 PRESETS["knn"] = PRESETS["mahalanobis"] = PRESETS["sar_em"] = dict.fromkeys(PRESETS["dd"], _AS_THEY_ARE)
 """Nothing is trained by gradient: what remains of the protocol is the budget, and features as they are."""
+
+for _presets in PRESETS.values():
+    _for_text = _presets["amazon_reviews"]
+    _as_wide = {"hidden": 384} if _for_text.get("hidden") == _AMAZON["hidden"] else {}
+    _presets["amazon_minilm"] = {**_for_text, **_as_wide}
+"""The same on MiniLM: the paper's body for text is as wide as its encoder (768 for RoBERTa), and so is this."""

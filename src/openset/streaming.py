@@ -20,7 +20,7 @@ from openset.progress import progress_bar
 from openset.result import load_model, read_run_settings, read_summary
 from openset.scoring import ScoredTable, assumed_ratio, score_rows
 from openset.stats.conformal import largest_p_value
-from openset.threads import a_core_to_spare, one_ahead
+from openset.threads import mapped_ahead, one_ahead, torch_on_one_thread
 
 BATCH_ROWS = 8192
 """Small enough that the memory of one batch serves the next: fresh pages cost more than reading into them."""
@@ -54,39 +54,44 @@ def score(
     check_writable(Path(out))
     batches = stream(settings, data, batch_rows)
     model, maker = load_model(run), FeatureMaker(settings)
-    # encoders take far longer than reading does, and get every core
+    # encoders take far longer than reading does, and get every core; so do methods with no network
     reads_numbers = settings.text is None and settings.image is None
-    spared = a_core_to_spare() if reads_numbers and isinstance(model, NetworkClassifier) else nullcontext()
     limit = None
-    if fdr is not None:
-        seen: Counter[float] = Counter()
-        with progress_bar("ranking", enabled=progress) as update:
-            for scored in one_ahead(_scored(model, maker, one_ahead(batches))):
-                values, counts = np.unique(scored.p_value, return_counts=True)
-                seen.update(dict(zip(values.tolist(), counts.tolist(), strict=True)))
-                update(seen.total(), None, "rows")
-        ratio = assumed_ratio(model, told)
-        limit = largest_p_value(list(seen), list(seen.values()), fdr, max_density_ratio=ratio)
-        batches = stream(settings, data, batch_rows)
-    done = 0
-    with writing_table(Path(out)) as write, progress_bar("scoring", enabled=progress) as update, spared:
-        # three at once: a thread reads the next batch, one scores this batch, this one writes the batch before
-        for scored in one_ahead(_scored(model, maker, one_ahead(batches))):
-            write((scored if limit is None else replace(scored, novel_at_fdr=scored.p_value <= limit)).columns())
-            done += len(scored)
-            update(done, None, "rows")
-        if limit is not None and done != seen.total():
-            raise ValueError(f"the data gave {seen.total()} rows at first and {done} when read again.")
+    with (
+        torch_on_one_thread()
+        if reads_numbers and isinstance(model, NetworkClassifier)
+        else nullcontext(1) as workers
+    ):
+        if fdr is not None:
+            seen: Counter[float] = Counter()
+            with progress_bar("ranking", enabled=progress) as update:
+                for scored in _scored(model, maker, batches, workers):
+                    values, counts = np.unique(scored.p_value, return_counts=True)
+                    seen.update(dict(zip(values.tolist(), counts.tolist(), strict=True)))
+                    update(seen.total(), None, "rows")
+            ratio = assumed_ratio(model, told)
+            limit = largest_p_value(list(seen), list(seen.values()), fdr, max_density_ratio=ratio)
+            batches = stream(settings, data, batch_rows)
+        done = 0
+        with writing_table(Path(out)) as write, progress_bar("scoring", enabled=progress) as update:
+            for scored in _scored(model, maker, batches, workers):
+                listed = scored if limit is None else replace(scored, novel_at_fdr=scored.p_value <= limit)
+                write(listed.columns())
+                done += len(scored)
+                update(done, None, "rows")
+            if limit is not None and done != seen.total():
+                raise ValueError(f"the data gave {seen.total()} rows at first and {done} when read again.")
     return done
 
 
-def _scored(model: Any, maker: FeatureMaker, batches: Iterator[Records]) -> Iterator[ScoredTable]:
-    for records in batches:
-        if not len(records):
-            continue
+def _scored(model: Any, maker: FeatureMaker, batches: Iterator[Records], workers: int) -> Iterator[ScoredTable]:
+    """Every batch scored, in order: a thread reads the next one, others score, and the caller writes."""
+
+    def scored(records: Records) -> ScoredTable:
         ids = records.rows if records.ids is None else records.ids
         try:
-            scored = score_rows(model, maker(records), ids)
+            return score_rows(model, maker(records), ids)
         except ValueError as error:
             raise ValueError(f"in rows {records.rows[0]} to {records.rows[-1]}: {error}") from None
-        yield scored
+
+    return mapped_ahead(scored, (records for records in one_ahead(batches) if len(records)), workers)

@@ -42,11 +42,11 @@ def give_verdict(fraction: ProportionEstimate, test: NoveltyTest | None = None) 
 def _sentence(word: str, fraction: ProportionEstimate) -> str:
     if word == "none found":
         if fraction.method == "not identified":
-            return "No new class was found, and none could be ruled out: no rule kept the budget on source rows."
+            return "No new class is proved, and none could be ruled out: no rule kept the budget on source rows."
         most = (
             f"at most {100 * fraction.high:.1f} %" if fraction.high_identified else "no upper end is identified"
         )
-        return f"No new class was found: its share could be 0 ({most})."
+        return f"No new class is proved: its share could be 0 ({most})."
     start = "There is a new class" if word == "clear" else "There is likely a new class"
     share = f"about {100 * fraction.value:.1f} % of the target"
     if not fraction.high_identified:

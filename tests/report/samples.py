@@ -167,7 +167,7 @@ def minimal_summary(n_rows=3, **changes):
         "novel_label": "novel",
         "verdict": {
             "word": "none found",
-            "sentence": "No new class was found.",
+            "sentence": "No new class is proved.",
             "caveat": "A small one may be there.",
         },
         "novel_fraction": {"value": 0.0, "low": 0.0, "high": 1.0, "confidence": 1.0, "method": "not identified"},

@@ -73,10 +73,10 @@ class Outcome:
     word: str
 
 
-def settings(group: str, number: int) -> list[Setting]:
+def settings(group: str, number: int, first: int) -> list[Setting]:
     """The problems of one group, by seed."""
     made = []
-    for seed in range(number):
+    for seed in range(first, first + number):
         random = np.random.default_rng([seed, len(group)])
         rows, features = int(random.choice([500, 1000, 2000])), int(random.choice([10, 20, 50]))
         fraction, ratio = float(random.choice([0.02, 0.05, 0.1, 0.2, 0.3])), float(random.choice([1, 3, 8, 12]))
@@ -244,11 +244,12 @@ def main() -> None:
     parser.add_argument(
         "--strong", type=int, default=60, help="problems of n = 2000 at α = .10, and as many at .05"
     )
+    parser.add_argument("--first", type=int, default=5000, help="seed of every group's first problem")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--out", type=Path, default=OUT)
     asked = parser.parse_args()
     numbers = dict(zip(GROUPS, (asked.problems, asked.null, asked.strong, asked.strong), strict=True))
-    todo = [setting for group in GROUPS for setting in settings(group, numbers[group])]
+    todo = [setting for group in GROUPS for setting in settings(group, numbers[group], asked.first)]
     outcomes: list[Outcome] = []
     with progress_bar("coverage") as update, parallel_config(backend="loky", inner_max_num_threads=1):
         update(0, len(todo), "")

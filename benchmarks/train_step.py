@@ -40,11 +40,11 @@ def make_run(
     scaling = Scaling(np.zeros(d), np.ones(d), "global")
     rows = np.arange(ROWS)
     plans = [
-        MemberPlan(np.random.SeedSequence(m), rows[:2000], rows[2000:], rows[:2000], rows[2000:])
+        MemberPlan(np.random.SeedSequence(m), rows[:2000], rows[2000:], rows[:2000], rows[2000:], dropout=dropout)
         for m in range(members)
     ]
     settings = Settings(
-        hidden=hidden, dropout=dropout, optimizer="adam", learning_rate=1e-3, momentum=0.9, l2=1e-4, clip=5.0,
+        hidden=hidden, optimizer="adam", learning_rate=1e-3, momentum=0.9, l2=1e-4, clip=5.0,
         batch_size=BATCH, max_steps=1000, evaluate_every=1000, tol=0.0, device="cpu",
     )  # fmt: skip
     objective = ColorObjective(bodies_for(CLASSES, len(grid), True), np.array(grid), 1.0, 1.2, 0.01)

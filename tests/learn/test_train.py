@@ -17,7 +17,7 @@ from openset.stats.folds import make_folds
 from openset.stats.scaling import fit_scaling, moments
 
 SETTINGS = Settings(
-    hidden=16, dropout=0.2, optimizer="adam", learning_rate=1e-3, momentum=0.9, l2=1e-4, clip=5.0,
+    hidden=16, optimizer="adam", learning_rate=1e-3, momentum=0.9, l2=1e-4, clip=5.0,
     batch_size=64, max_steps=150, evaluate_every=25, tol=0.0, device="cpu",
 )  # fmt: skip
 
@@ -26,12 +26,14 @@ def color_objective(joint=True, grid=(0.05, 0.1, 0.3)):
     return ColorObjective(bodies_for(3, len(grid), joint), np.array(grid), 1.0, 1.2, 0.05)
 
 
-def make_plans(data, members):
+def make_plans(data, members, dropout=(0.2,)):
     random = np.random.default_rng(5)
     source = make_folds(data.y, members=members, fraction=0.2, random=random)
     target = make_folds(np.zeros(len(data.X_target), int), members=members, fraction=0.2, random=random)
     return [
-        MemberPlan(np.random.SeedSequence(100 + m), s.train, s.held, t.train, t.held)
+        MemberPlan(
+            np.random.SeedSequence(100 + m), s.train, s.held, t.train, t.held, dropout=dropout[m % len(dropout)]
+        )
         for m, (s, t) in enumerate(zip(source, target, strict=True))
     ]
 
@@ -43,9 +45,10 @@ def rows_of(data):
 
 @pytest.mark.parametrize("joint", [True, False])
 @pytest.mark.parametrize("optimizer", ["adam", "sgd"])
-def test_four_members_together_are_four_runs_of_one(small, joint, optimizer):
+@pytest.mark.parametrize("dropout", [(0.2,), (0.0, 0.2, 0.5)], ids=["alike", "own"])
+def test_four_members_together_are_four_runs_of_one(small, joint, optimizer, dropout):
     source, target = rows_of(small)
-    plans = make_plans(small, 4)
+    plans = make_plans(small, 4, dropout)
     settings = replace(SETTINGS, optimizer=optimizer, learning_rate=1e-3 if optimizer == "adam" else 0.05)
     together = train(color_objective(joint), plans, source, small.y, target, settings)
     scores = head_outputs(Network.from_arrays(together.architecture, together.weights), target)
@@ -80,9 +83,11 @@ def test_the_kept_network_is_the_best_evaluation_point_of_the_table(small):
 
 def test_every_head_reaches_the_recall_it_is_asked_for(shifted):
     source, target = rows_of(shifted)
-    settings = replace(SETTINGS, max_steps=800, dropout=0.0, batch_size=200)
+    settings = replace(SETTINGS, max_steps=800, batch_size=200)
     asked = (0.05, 0.3, 0.6)
-    trained = train(color_objective(grid=asked), make_plans(shifted, 1), source, shifted.y, target, settings)
+    trained = train(
+        color_objective(grid=asked), make_plans(shifted, 1, (0.0,)), source, shifted.y, target, settings
+    )
     late = trained.heads["step"] > 400
     for head, candidate in enumerate(asked):
         reached = trained.heads["recall"][late & (trained.heads["head"] == head)].mean()
@@ -92,9 +97,10 @@ def test_every_head_reaches_the_recall_it_is_asked_for(shifted):
 def test_training_stops_when_everything_has_settled(small):
     source, _ = rows_of(small)
     plans = [
-        replace(p, target_train=p.target_train[:0], target_held=p.target_held[:0]) for p in make_plans(small, 1)
+        replace(p, target_train=p.target_train[:0], target_held=p.target_held[:0])
+        for p in make_plans(small, 1, (0.0,))
     ]
-    settings = replace(SETTINGS, max_steps=5000, tol=1e-2, dropout=0.0, l2=1e-2)
+    settings = replace(SETTINGS, max_steps=5000, tol=1e-2, l2=1e-2)
     trained = train(ClassObjective(3), plans, source, small.y, None, settings)
     assert trained.stop_reason == "converged"
     assert trained.n_steps < 5000

@@ -159,6 +159,23 @@ def pooled(small):
     return CoLOR(**STEPS, fpr=0.05).fit(small.X, small.y, small.X_target)
 
 
+def test_wide_features_get_a_third_group_with_dropout():
+    data = make_background_shift(n_source=90, n_target=80, n_features=256, random_state=0)
+    model = CoLOR(fpr=0.2, max_steps=20, evaluate_every=20, random_state=0).fit(data.X, data.y, data.X_target)
+    groups = list(dict.fromkeys(zip(model.heads_.bound.tolist(), model.heads_.dropout.tolist(), strict=True)))
+    assert groups == [(0.1, 0.0), (0.3, 0.0), (0.1, 0.2)]
+    assert model.architecture_.members == 5
+    own = model.set_params(dropout=0.4).fit(data.X, data.y, data.X_target)
+    assert set(own.heads_.dropout.tolist()) == {0.4} and set(own.heads_.bound.tolist()) == {0.1, 0.3}
+    paper = CoLOR(selection="paper", fpr=0.9, max_steps=5, random_state=0).fit(data.X, data.y, data.X_target)
+    assert paper.architecture_.dropout == 0.2
+
+
+def test_a_dropout_for_each_group_must_be_as_many_as_the_groups(small):
+    with pytest.raises(ValueError, match="one for each of the 2 multiplier_bounds"):
+        CoLOR(dropout=(0.1, 0.2, 0.3)).fit(small.X, small.y, small.X_target)
+
+
 def test_one_head_and_step_are_chosen_for_all_members_by_all_held_out_rows(pooled, small):
     table = pooled.heads_
     assert len(table) == 2 * 3 * 10 and set(table.bound.tolist()) == {0.1, 0.3}

@@ -50,9 +50,10 @@ def test_members_together_are_runs_of_one(small, name):
     folds = make_folds(small.y, members=3, fraction=0.2, random=np.random.default_rng(5))
     rows = np.arange(len(small.X_target))
     plans = [
-        MemberPlan(np.random.SeedSequence(m), fold.train, fold.held, rows, rows) for m, fold in enumerate(folds)
+        MemberPlan(np.random.SeedSequence(m), fold.train, fold.held, rows, rows, dropout=0.2)
+        for m, fold in enumerate(folds)
     ]
-    settings = SourceOnly(max_steps=50, evaluate_every=25, dropout=0.2, hidden=16)._settings()
+    settings = SourceOnly(max_steps=50, evaluate_every=25, hidden=16)._settings()
 
     def run(chosen):
         objective = OBJECTIVES[name](members=len(chosen), n_target=len(target))

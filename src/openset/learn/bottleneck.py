@@ -66,7 +66,8 @@ class BottleneckBody(nn.Module):
     def _dropped(self, x: Tensor, masks: DropoutMasks | None) -> Tensor:
         if masks is None or self.dropout == 0:
             return x
-        return x * masks.fill(torch.empty_like(x, requires_grad=False), self.dropout) * masks.scale(self.dropout)
+        scale = masks.scale(self.dropout)
+        return x * masks.fill(torch.empty_like(x, requires_grad=False), self.dropout) * scale
 
 
 class WeightNormHeads(nn.Module):

@@ -59,9 +59,9 @@ def _add_gradient(
         parameter.grad.baddbmm_(a, b, alpha=alpha)
 
 
-def _add_bias_gradient(parameter: nn.Parameter, delta: Tensor, scale: float) -> None:
+def _add_bias_gradient(parameter: nn.Parameter, delta: Tensor, scale: float | Tensor) -> None:
     gradient = delta.sum(dim=1, keepdim=True)
-    if scale != 1.0:
+    if isinstance(scale, Tensor) or scale != 1.0:
         gradient.mul_(scale)
     parameter.grad = gradient if parameter.grad is None else parameter.grad + gradient
 
@@ -69,7 +69,8 @@ def _add_bias_gradient(parameter: nn.Parameter, delta: Tensor, scale: float) -> 
 class BodyFunction(torch.autograd.Function):
     """h = keep_h ⊙ ReLU((keep_x ⊙ x) W + b), with both keep-masks scaled by 1 / (1 − rate).
 
-    ``keep_x`` and ``keep_h`` hold 0 and 1; their scale is folded into the product, since ReLU(s·z) = s·ReLU(z).
+    ``keep_x`` and ``keep_h`` hold 0 and 1; their scale is folded into the product, since ReLU(s·z) = s·ReLU(z). A
+    scale for every member goes into the rows instead.
     """
 
     @staticmethod
@@ -80,7 +81,7 @@ class BodyFunction(torch.autograd.Function):
         x: Tensor,
         keep_x: Tensor | None,
         keep_h: Tensor | None,
-        scale: float,
+        scale: float | Tensor,
         workspace: Workspace,
         buffers: dict[int, Tensor],
     ) -> Tensor:
@@ -89,7 +90,11 @@ class BodyFunction(torch.autograd.Function):
         if keep_x is not None:
             kept = torch.mul(x, keep_x, out=workspace.take(tuple(x.shape), x))
         h = workspace.take((*x.shape[:2], weight.shape[2]), x)
-        torch.baddbmm(bias, kept, weight, beta=scale, alpha=scale * scale, out=h)
+        if isinstance(scale, Tensor):
+            scale = scale.to(x.device)
+            torch.baddbmm(bias * scale, kept.mul_(scale * scale), weight, out=h)
+        else:
+            torch.baddbmm(bias, kept, weight, beta=scale, alpha=scale * scale, out=h)
         h.relu_()
         if keep_h is not None:
             h.mul_(keep_h)
@@ -104,7 +109,8 @@ class BodyFunction(torch.autograd.Function):
         # h > 0 exactly where the unit was active and kept
         dz = workspace.take(tuple(dh.shape), dh)
         torch.ops.aten.threshold_backward.grad_input(dh, h, 0, grad_input=dz)
-        _add_gradient(weight, buffers, kept.transpose(1, 2), dz, scale * scale)
+        alpha = 1.0 if isinstance(scale, Tensor) else scale * scale
+        _add_gradient(weight, buffers, kept.transpose(1, 2), dz, alpha)
         _add_bias_gradient(bias, dz, scale)
         return (None,) * 8
 

@@ -38,11 +38,13 @@ from openset.learn.seeds import (
 class DropoutMasks:
     """Keep-masks from one random stream per member, so that a member is the same alone or in company.
 
-    Eight random bits decide an element, so a rate is rounded to the next 1/256 (0.2 becomes 0.199).
+    Eight random bits decide an element, so a rate is rounded to the next 1/256 (0.2 becomes 0.199). Members may
+    have ``rates`` of their own, in place of the network's.
     """
 
-    def __init__(self, seeds: Sequence[np.random.SeedSequence]) -> None:
+    def __init__(self, seeds: Sequence[np.random.SeedSequence], rates: Sequence[float] | None = None) -> None:
         self._streams = [np.random.SFC64(seed) for seed in seeds]
+        self._rates = None if rates is None or len(set(rates)) == 1 else tuple(rates)
 
     def state(self) -> list[StreamState]:
         """Where each member's stream stands."""
@@ -57,17 +59,22 @@ class DropoutMasks:
         """A seed for torch from a member's stream."""
         return int(self._streams[member].random_raw()) >> 1
 
-    @staticmethod
-    def scale(rate: float) -> float:
-        """1 / (1 − rate), for the rate as rounded."""
-        return 256 / (256 - round(rate * 256))
+    def scale(self, rate: float) -> float | Tensor:
+        """1 / (1 − rate), for the rate as rounded; of every member, (members, 1, 1), where they differ."""
+        if self._rates is None:
+            return 256 / (256 - round(rate * 256))
+        return torch.tensor([256 / (256 - round(own * 256)) for own in self._rates]).view(-1, 1, 1)
 
     def fill(self, mask: Tensor, rate: float) -> Tensor:
         """Fill a mask (members, ...) with 0, at the given rate, and 1."""
         host = mask if mask.device.type == "cpu" else torch.empty_like(mask, device="cpu")
-        for stream, lane in zip(self._streams, host.flatten(1).numpy(), strict=True):
+        rates = self._rates or (rate,) * len(self._streams)
+        for stream, lane, own in zip(self._streams, host.flatten(1).numpy(), rates, strict=True):
+            if own == 0:
+                lane.fill(1)
+                continue
             random_bytes = stream.random_raw(-(-lane.size // 8)).view(np.uint8)[: lane.size]
-            np.greater_equal(random_bytes, round(rate * 256), out=lane, casting="unsafe")
+            np.greater_equal(random_bytes, round(own * 256), out=lane, casting="unsafe")
         return mask if host is mask else mask.copy_(host)
 
 

@@ -142,6 +142,7 @@ class MemberPlan:
     target_held: Rows
     multiplier_bound: float = math.inf
     """What its multipliers may not exceed."""
+    dropout: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -149,7 +150,6 @@ class Settings:
     """How to train; the names are those of the estimator's parameters."""
 
     hidden: int
-    dropout: float
     optimizer: str
     learning_rate: float
     momentum: float
@@ -258,11 +258,12 @@ class _Run:
 
         seeds = [[child_seed(plan.seed, i) for i in range(5)] for plan in plans]
         hidden = settings.hidden if template is None else output_shape(template, source.row_shape)[-1]
+        rates = [plan.dropout for plan in plans]
         self.architecture = Architecture(
             bodies=objective.bodies,
             n_features=source.array.shape[-1],
             hidden=hidden,
-            dropout=settings.dropout,
+            dropout=max(rates),
             members=len(plans),
             kinds=getattr(objective, "kinds", {}),
             body_kinds=getattr(objective, "body_kinds", {}),
@@ -271,7 +272,7 @@ class _Run:
         self.network = network.to(settings.device)
         self.best = Network(self.architecture, template).to(settings.device)
         self.ledger = Ledger(len(plans), objective.n_constraints, settings.tol)
-        self.masks = DropoutMasks([s[1] for s in seeds])
+        self.masks = DropoutMasks([s[1] for s in seeds], rates)
         self.batches = Batches(
             source,
             y,

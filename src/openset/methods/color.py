@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -16,7 +16,7 @@ from openset.methods.discriminator import bodies_for
 from openset.methods.evidence import diagnose, held_out_scores
 from openset.methods.known_classifier import WithKnownClassifier
 from openset.methods.neural import HeadOutputs
-from openset.methods.presets import COLOR_AUTO, COLOR_AUTO_WITH_BACKBONE, PRESETS
+from openset.methods.presets import COLOR_AUTO, PRESETS, color_auto
 from openset.params import check_choice, check_flag, check_number, check_numbers, takes_parameters_of
 from openset.stats.conformal import threshold_after_choice
 from openset.stats.novelty import assess_novelty
@@ -43,8 +43,8 @@ class CoLOR(WithKnownClassifier):
       target is held out once, and multipliers are bounded: a head whose α̂ exceeds the novel fraction could
       meet its constraint only with shifted known rows, and an unbounded multiplier would turn the whole body
       into a domain discriminator. The winner has the highest
-      :func:`~openset.stats.selection.penalised_recall` on all held-out rows. No one bound suits all data, so
-      five networks are trained for each of ``multiplier_bounds``, and those of the winner stay.
+      :func:`~openset.stats.selection.penalised_recall` on all held-out rows. No one bound or dropout suits all
+      data, so five networks are trained for each of ``multiplier_bounds``, and those of the winner stay.
     - "paper", Algorithm 1: the highest target recall among heads whose false-positive rate on held-out source
       stays below ``fpr``, from one network with the paper's grid and no bound.
 
@@ -57,9 +57,10 @@ class CoLOR(WithKnownClassifier):
     grid : candidate recalls α̂, one novelty head each
     members : networks whose scores are averaged; members × ``validation_fraction`` >= 1 holds out every row
     multiplier_bounds : upper bounds of the multipliers; ``members`` networks are trained for each ("pooled" only)
+    dropout : one rate, or one for each of ``multiplier_bounds``
     max_density_ratio : B, how many times as common a known kind of row may be in target as in source. The choice
         of the head takes no interest in rows that are more common by less than that
-    learning_rate, max_steps, evaluate_every : as for all networks; "auto", as for the four above but the last,
+    learning_rate, max_steps, evaluate_every : as for all networks; "auto", as for the five above but the last,
         stands for what was measured to suit the rule of selection
     joint : share one body between classes and novelty heads; False is the paper's ConOp
     dual_optimizer, dual_learning_rate : how the multipliers ascend, "adam" or "sgd"
@@ -73,7 +74,7 @@ class CoLOR(WithKnownClassifier):
     Attributes
     ----------
     heads_ : a record for every member, evaluation point and head: step, head, candidate_recall, fpr, recall,
-        multiplier, feasible; with "pooled" one for all members of a bound, with its bound and value
+        multiplier, feasible; with "pooled" one for all members of a group, with bound, dropout and value
     selected_ : the chosen record of ``heads_`` ("paper" with several members: their records, in order)
     novelty_test_ : the test of "there is no new class" ("pooled" only), under the bound ``max_density_ratio``
     diagnostics_ : what limits the answer ("pooled" only), each with a number, a threshold and what to do
@@ -97,7 +98,12 @@ class CoLOR(WithKnownClassifier):
     _presets: ClassVar[dict[str, dict[str, Any]]] = PRESETS["color"]
 
     @takes_parameters_of(
-        WithKnownClassifier, members="auto", learning_rate="auto", max_steps="auto", evaluate_every="auto"
+        WithKnownClassifier,
+        members="auto",
+        dropout="auto",
+        learning_rate="auto",
+        max_steps="auto",
+        evaluate_every="auto",
     )
     def __init__(
         self,
@@ -128,19 +134,22 @@ class CoLOR(WithKnownClassifier):
 
     def _value(self, name: str) -> Any:
         given = super()._value(name)
-        if not (isinstance(given, str) and given == "auto") or name not in COLOR_AUTO["pooled"]:
+        if not isinstance(given, str) or given != "auto":
             return given
-        if self.backbone is not None and self.selection == "pooled" and name in COLOR_AUTO_WITH_BACKBONE:
-            return COLOR_AUTO_WITH_BACKBONE[name]
-        return COLOR_AUTO[self.selection][name]
+        own = not (isinstance(self.multiplier_bounds, str) and isinstance(self.dropout, str))
+        width = getattr(self, "n_features_in_", 0)
+        values = color_auto(self.selection, width, backbone=self.backbone is not None, own_groups=own)
+        return values.get(name, given)
 
     def _check_parameters(self) -> None:
         check_choice("selection", self.selection, tuple(COLOR_AUTO))
+        if not self._is_paper:
+            check_numbers(
+                "multiplier_bounds", self._value("multiplier_bounds"), "upper bounds such as (0.1, 0.3)"
+            )
         super()._check_parameters()
         check_numbers("grid", self._value("grid"), "candidate recalls such as (0.02, 0.05, 0.1)", high=1)
-        if not self._is_paper:
-            check_numbers("multiplier_bounds", self._multiplier_bounds(), "upper bounds such as (0.1, 0.3)")
-        if self.backbone is not None and len(self._multiplier_bounds()) > 1:
+        if self.backbone is not None and len(self._groups()) > 1:
             raise ValueError(
                 f"multiplier_bounds={self.multiplier_bounds!r} is not valid with a backbone: expected one bound, "
                 "as a backbone is trained for each."
@@ -152,9 +161,14 @@ class CoLOR(WithKnownClassifier):
         check_number("class_loss_weight", self.class_loss_weight)
         check_number("logit_multiplier", self.logit_multiplier, open_low=True)
 
-    def _multiplier_bounds(self) -> Sequence[float]:
-        bounds: Sequence[float] = (np.inf,) if self._is_paper else self._value("multiplier_bounds")
-        return bounds
+    def _groups(self) -> Sequence[tuple[float, float]]:
+        bounds = (np.inf,) if self._is_paper else self._value("multiplier_bounds")
+        dropout = self._value("dropout")
+        rates = list(dropout) if isinstance(dropout, Iterable) else [dropout] * len(bounds)
+        if len(rates) != len(bounds):
+            wanted = f"one rate, or one for each of the {len(bounds)} multiplier_bounds"
+            raise ValueError(f"dropout={self.dropout!r} is not valid: expected {wanted}.")
+        return list(zip(bounds, rates, strict=True))
 
     @property
     def _is_paper(self) -> bool:
@@ -169,7 +183,7 @@ class CoLOR(WithKnownClassifier):
         return PooledColorObjective(
             *arguments,
             max_density_ratio=self.max_density_ratio,
-            bounds=self._multiplier_bounds(),
+            groups=self._groups(),
             members=self._n_members(),
         )
 
@@ -190,11 +204,8 @@ class CoLOR(WithKnownClassifier):
 
     def _row_of(self, member: int, choice: Choice) -> int:
         table = self.heads_
-        return int(
-            np.flatnonzero((table.member == member) & (table.step == choice.step) & (table.head == choice.head))[
-                0
-            ]
-        )
+        found = (table.member == member) & (table.step == choice.step) & (table.head == choice.head)
+        return int(found.argmax())
 
     def _calibrates(self) -> bool:
         return False  # the paper uses the head's own threshold; pooled selection corrects for what it compared

@@ -79,16 +79,18 @@ class ColorObjective:
 class PooledColorObjective(ColorObjective):
     """The same problem with bounded multipliers, judged on the held-out rows of all members at once.
 
-    Members come in groups of one bound each, and every group holds out every row once. Its judgement is the
-    :func:`~openset.stats.selection.penalised_recall` of each head on those rows; the multipliers follow the soft
-    recall, which is what the weights see.
+    Members come in groups of one bound and dropout each, and every group holds out every row once. Its judgement
+    is the :func:`~openset.stats.selection.penalised_recall` of each head on those rows. The multipliers follow
+    the soft recall, which is what the weights see.
     """
 
     patience = 4
 
-    def __init__(self, *arguments: Any, max_density_ratio: float, bounds: Sequence[float], members: int) -> None:
+    def __init__(
+        self, *arguments: Any, max_density_ratio: float, groups: Sequence[tuple[float, float]], members: int
+    ) -> None:
         super().__init__(*arguments)
-        self._ratio, self._bounds, self._members = max_density_ratio, tuple(bounds), members
+        self._ratio, self._groups, self._members = max_density_ratio, tuple(groups), members
 
     def terms(self, network: Network, batch: Batch, masks: DropoutMasks) -> Terms:
         """Losses on source; defects α̂ − soft recall on target."""
@@ -98,13 +100,14 @@ class PooledColorObjective(ColorObjective):
         return Terms(terms.objective, proxy_defect=terms.proxy_defect)
 
     def judge_together(self, held_out: Sequence[HeldOut]) -> list[Judgement]:
-        """One key for all members of a bound, and the table of their heads once."""
+        """One key for all members of a group, and the table of their heads once."""
         from openset.learn.train import Judgement
 
         judgements = []
-        for group, bound in enumerate(self._bounds):
+        for group, of_group in enumerate(self._groups):
             members = held_out[group * self._members : (group + 1) * self._members]
-            heads = {**self._pooled(members), "bound": np.full(self.n_constraints, bound)}
+            named = zip(("bound", "dropout"), of_group, strict=True)
+            heads = {**self._pooled(members), **{name: np.full(self.n_constraints, own) for name, own in named}}
             best = int(heads["value"].argmax())
             chosen = {name: float(heads[name][best]) for name in ("fpr", "recall", "value")}
             judgements += [

@@ -153,9 +153,9 @@ class NetworkClassifier(OpenSetClassifier):
         """What a parameter stands for."""
         return getattr(self, name)
 
-    def _multiplier_bounds(self) -> Sequence[float]:
-        """A group of members is trained for each."""
-        return (math.inf,)
+    def _groups(self) -> Sequence[tuple[float, float]]:
+        """A group of members is trained for each: the bound of their multipliers, and their dropout."""
+        return ((math.inf, self._value("dropout")),)
 
     def _settings(self) -> Settings:
         from openset.learn.train import Settings
@@ -167,7 +167,8 @@ class NetworkClassifier(OpenSetClassifier):
         super()._check_parameters()
         check_integer("members", self._value("members"))
         check_integer("hidden", self.hidden)
-        check_number("dropout", self.dropout, high=1, open_high=True)
+        for rate in dict.fromkeys(dropout for _, dropout in self._groups()):
+            check_number("dropout", rate, high=1, open_high=True)
         check_choice("optimizer", self.optimizer, ("adam", "sgd"))
         check_number("learning_rate", self._value("learning_rate"), open_low=True)
         check_number("momentum", self.momentum, high=1, open_high=True)
@@ -211,8 +212,9 @@ class NetworkClassifier(OpenSetClassifier):
                 target_train=problem.target_folds[member].train if target else empty,
                 target_held=problem.target_folds[member].held if target else empty,
                 multiplier_bound=bound,
+                dropout=dropout,
             )
-            for group, bound in enumerate(self._multiplier_bounds() if target else (math.inf,))
+            for group, (bound, dropout) in enumerate(self._groups() if target else self._groups()[:1])
             for member, fold in enumerate(problem.folds)
         ]
         closed_set = self._adapts and target is None

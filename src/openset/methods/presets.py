@@ -29,7 +29,26 @@ COLOR_AUTO: dict[str, dict[str, Any]] = {
 }
 """What "auto" stands for under each rule of selection; docs/decisions/0016 says how it was found."""
 COLOR_AUTO_WITH_BACKBONE = {"members": 1, "multiplier_bounds": (0.2,)}
-"""A backbone is too dear to be trained ten times."""
+"""A backbone is too dear to be trained for every group."""
+WIDE = 256
+"""Features from which on dropout is worth its while; narrower tables lose by it."""
+COLOR_AUTO_WIDE: dict[str, dict[str, Any]] = {
+    "paper": {"dropout": 0.2},
+    "pooled": {"multiplier_bounds": (0.1, 0.3, 0.1), "dropout": (0.0, 0.0, 0.2)},
+}
+
+
+def color_auto(selection: str, n_features: int, *, backbone: bool, own_groups: bool) -> dict[str, Any]:
+    """What "auto" stands for in CoLOR's parameters; ``own_groups``: the user gave bounds or dropout.
+
+    >>> color_auto("paper", 768, backbone=False, own_groups=False)["dropout"]
+    0.2
+    """
+    values = {"dropout": 0.0, **COLOR_AUTO[selection]}
+    if backbone:
+        return {**values, **(COLOR_AUTO_WITH_BACKBONE if selection == "pooled" else {})}
+    return values if own_groups or n_features < WIDE else {**values, **COLOR_AUTO_WIDE[selection]}
+
 
 _PROTOCOL: dict[str, Any] = {
     "batch_size": 200,

@@ -9,10 +9,11 @@ scikit-learn classifiers of source against target. Nothing is tuned here; every 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
@@ -233,6 +234,12 @@ def median(values: Sequence[float]) -> str:
     return f"{np.median(values):.3f}" if len(values) else "–"
 
 
+def kept(path: Path) -> list[Outcome]:
+    """The outcomes that a run before this one kept."""
+    lines = path.read_text().splitlines() if path.exists() else []
+    return [Outcome(**{**entry, "setting": Setting(**entry["setting"])}) for entry in map(json.loads, lines)]
+
+
 GROUPS = ("mixed", "no new class", "strong", "small")
 
 
@@ -247,20 +254,29 @@ def main() -> None:
     parser.add_argument("--first", type=int, default=5000, help="seed of every group's first problem")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--out", type=Path, default=OUT)
+    parser.add_argument(
+        "--keep", type=Path, help="outcomes so far, as JSON lines; a run that was cut short goes on"
+    )
     asked = parser.parse_args()
     numbers = dict(zip(GROUPS, (asked.problems, asked.null, asked.strong, asked.strong), strict=True))
     todo = [setting for group in GROUPS for setting in settings(group, numbers[group], asked.first)]
-    outcomes: list[Outcome] = []
+    outcomes = [] if asked.keep is None else kept(asked.keep)
+    done = {outcome.setting for outcome in outcomes}
+    todo = [setting for setting in todo if setting not in done]
     with progress_bar("coverage") as update, parallel_config(backend="loky", inner_max_num_threads=1):
         update(0, len(todo), "")
         runs = Parallel(n_jobs=asked.jobs, return_as="generator")(delayed(run)(s, asked.estimator) for s in todo)
         for outcome in runs:
             outcomes.append(outcome)
-            update(len(outcomes), len(todo), outcome.setting.group)
+            if asked.keep is not None:
+                with asked.keep.open("a") as file:
+                    file.write(json.dumps(asdict(outcome)) + "\n")
+            update(len(outcomes) - len(done), len(todo), outcome.setting.group)
     lines = [
         "# Coverage of the novel fraction, false alarms and power",
         "",
-        f"Written by `benchmarks/coverage.py` with openset {__version__}, estimator `{asked.estimator}`.",
+        f"Written by `benchmarks/coverage.py` with openset {__version__}, estimator `{asked.estimator}`, "
+        f"seeds from {asked.first}.",
         f"At most 2000 rows a side, 10 to 50 features; known rows shift by at most {MAX_DENSITY_RATIO:g} times.",
         f"Separable: the true densities' AUPRC is at least {SEPARABLE:g}. No upper end counts as 1.",
         "",

@@ -45,6 +45,8 @@ def test_a_problem_sweeps_an_option():
 
 def test_all_means_every_method_that_takes_a_table():
     names = [m.name for m in parse_spec(PROBLEM + '[[method]]\nname = "all"', "s").methods]
+    fewer = [m.name for m in parse_spec(PROBLEM + '[[method]]\nname = "all"\nbut = ["dd"]', "s").methods]
+    assert fewer == [name for name in names if name != "dd"] != names
     assert names == [m.name for m in methods() if m.needs in ("nothing", "target rows")]
     assert {"color", "dd", "knn", "cac"} <= set(names)
 

@@ -166,19 +166,19 @@ def test_wide_features_get_a_third_group_with_dropout():
     assert groups == [(0.1, 0.0), (0.3, 0.0), (0.1, 0.2)]
     assert model.architecture_.members == 5
     own = model.set_params(dropout=0.4).fit(data.X, data.y, data.X_target)
-    assert set(own.heads_.dropout.tolist()) == {0.4} and set(own.heads_.bound.tolist()) == {0.1, 0.3}
+    assert set(own.heads_.dropout.tolist()) == {0.4} and set(own.heads_.bound.tolist()) == {0.1, 0.3, 1.0}
     paper = CoLOR(selection="paper", fpr=0.9, max_steps=5, random_state=0).fit(data.X, data.y, data.X_target)
     assert paper.architecture_.dropout == 0.2
 
 
 def test_a_dropout_for_each_group_must_be_as_many_as_the_groups(small):
-    with pytest.raises(ValueError, match="one for each of the 2 multiplier_bounds"):
-        CoLOR(dropout=(0.1, 0.2, 0.3)).fit(small.X, small.y, small.X_target)
+    with pytest.raises(ValueError, match="one for each of the 3 multiplier_bounds"):
+        CoLOR(dropout=(0.1, 0.2)).fit(small.X, small.y, small.X_target)
 
 
 def test_one_head_and_step_are_chosen_for_all_members_by_all_held_out_rows(pooled, small):
     table = pooled.heads_
-    assert len(table) == 2 * 3 * 10 and set(table.bound.tolist()) == {0.1, 0.3}
+    assert len(table) == 3 * 3 * 10 and set(table.bound.tolist()) == {0.1, 0.3, 1.0}
     assert (table.multiplier <= table.bound).all()
     assert pooled.selected_.value == table.value.max() and pooled.selected_ in table
     assert pooled.architecture_.members == 5 and len(pooled.head_scores(small.X)) == 5

@@ -24,14 +24,14 @@ COLOR_AUTO: dict[str, dict[str, Any]] = {
         "learning_rate": 3e-3,
         "max_steps": 1500,
         "evaluate_every": 125,
-        "multiplier_bounds": (0.1, 0.3),
+        "multiplier_bounds": (0.1, 0.3, 1.0),
     },
 }
 """What "auto" stands for under each rule of selection; docs/decisions/0016 says how it was found."""
 COLOR_AUTO_WITH_BACKBONE = {"members": 1, "multiplier_bounds": (0.2,)}
 """A backbone is too dear to be trained for every group."""
 WIDE = 256
-"""Features from which on dropout is worth its while; narrower tables lose by it."""
+"""Features from which on dropout is worth its while; narrower tables lose by it, and gain by a larger bound."""
 COLOR_AUTO_WIDE: dict[str, dict[str, Any]] = {
     "paper": {"dropout": 0.2},
     "pooled": {"multiplier_bounds": (0.1, 0.3, 0.1), "dropout": (0.0, 0.0, 0.2)},

@@ -76,13 +76,13 @@ def test_support_agreement_and_constraints():
     scores = random.normal(size=200)
     assert agreement_of_members([scores, 3 * scores + 1], 0.1).value == 1
     assert not agreement_of_members([scores, -scores, random.normal(size=200)], 0.1).ok
-    assert constraint_kept(0.099, 0.1).ok and not constraint_kept(0.05, 0.1).ok
+    assert constraint_kept(0.06, 0.1).ok and not constraint_kept(0.04, 0.1).ok
     with pytest.raises(ValueError, match="two members or more"):
         agreement_of_members([scores], 0.1)
 
 
 def test_a_diagnostic_is_plain_data():
-    check = constraint_kept(0.05, 0.1)
+    check = constraint_kept(0.04, 0.1)
     assert set(asdict(check)) == {"name", "value", "threshold", "ok", "sentence"}
     stored = json.loads(json.dumps(encode([check], {}, "d")))
     assert decode(stored, {}) == [check] and isinstance(check, Diagnostic)

@@ -31,6 +31,23 @@ def test_gathering_scales_rows_of_every_float_type(dtype):
     np.testing.assert_allclose(out, scaling.apply(x[[7, 0, 7, 29]].astype(float)), atol=2e-3)
 
 
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_rows_scaled_once_are_the_same_bit_for_bit(dtype):
+    x = (np.random.default_rng(0).normal(size=(30, 3)) * 5 + 1).astype(dtype)
+    rows = ScaledRows(x, fit_scaling(moments(x), None, "feature"))
+    chosen, each, once = np.array([7, 0, 7, 29]), np.empty((4, 3), np.float32), np.empty((4, 3), np.float32)
+    rows.gather(chosen, each)
+    rows.scaled_once().gather(chosen, once)
+    np.testing.assert_array_equal(once, each)
+
+
+def test_rows_on_disk_and_images_are_scaled_as_they_are_read(tmp_path):
+    np.save(tmp_path / "x.npy", np.ones((5, 2), np.float32))
+    mapped = ScaledRows(np.load(tmp_path / "x.npy", mmap_mode="r"), NO_SCALING)
+    images = ScaledRows(np.zeros((2, 3, 4, 4), np.uint8), NO_SCALING)
+    assert mapped.scaled_once() is mapped and images.scaled_once() is images
+
+
 def test_batches_hold_source_then_target_of_each_member():
     source, target = np.arange(10.0)[:, None], 100 + np.arange(10.0)[:, None]
     y = np.arange(10)

@@ -14,7 +14,7 @@ from torch import Tensor
 from openset.learn.augment import CropFlip
 from openset.learn.network import Network
 from openset.learn.seeds import restore_stream, stream_state
-from openset.stats.scaling import Scaling, channel_axis
+from openset.stats.scaling import NO_SCALING, Scaling, channel_axis
 
 Rows = NDArray[np.intp]
 
@@ -22,6 +22,8 @@ SCORING_BLOCK = 256
 """Rows a scoring product always has. Equal shapes give equal rounding, whatever the batch."""
 ARRAY_BLOCK = 64
 """The same where a row is an array: a padded block of images costs as much as a full one."""
+SCALED_ONCE = 1 << 23
+"""Numbers of a data set up to which scaled rows are kept, 32 MB; larger ones are scaled as they are read."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,15 @@ class ScaledRows:
     @property
     def _channels_last(self) -> bool:
         return channel_axis(self.array) == 3
+
+    def scaled_once(self) -> ScaledRows:
+        """The same numbers without the work at every step, if they are vectors in memory and not many."""
+        small = self.array.ndim == 2 and self.array.size <= SCALED_ONCE
+        if not small or isinstance(self.array, np.memmap) or self.array.dtype == np.uint8:
+            return self
+        scaled = np.empty(self.array.shape, np.float32)
+        self.gather(np.arange(len(self)), scaled)
+        return ScaledRows(scaled, NO_SCALING)
 
     def gather(self, rows: Rows, out: NDArray[np.float32]) -> None:
         """Write the given rows, scaled, into ``out``."""

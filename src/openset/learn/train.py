@@ -245,7 +245,8 @@ class _Run:
         backbone: Any,
     ) -> None:
         self.objective, self.plans, self.settings = objective, plans, settings
-        self.source, self.y, self.target = source, y, target
+        self.data, self.y = (source, y, target), y
+        self.source, self.target = source.scaled_once(), None if target is None else target.scaled_once()
         template = template_of(backbone)
         n_source = max(len(plan.source_train) for plan in plans)
         n_target = max(len(plan.target_train) for plan in plans)
@@ -274,9 +275,9 @@ class _Run:
         self.ledger = Ledger(len(plans), objective.n_constraints, settings.tol)
         self.masks = DropoutMasks([s[1] for s in seeds], rates)
         self.batches = Batches(
-            source,
+            self.source,
             y,
-            target,
+            self.target,
             [RowStream(p.source_train, s[2]) for p, s in zip(plans, seeds, strict=True)],
             [RowStream(p.target_train, s[3]) for p, s in zip(plans, seeds, strict=True)] if target else [],
             batch_size,
@@ -371,7 +372,7 @@ class _Run:
             )
         initial = self.network.arrays()
         settings = f"{identity} {self.settings} {self.architecture}"
-        fingerprint = fingerprint_of(settings, self.source, self.y, self.target, self.plans, initial)
+        fingerprint = fingerprint_of(settings, *self.data, self.plans, initial)
         return Checkpoint(folder, fingerprint)
 
     def state(self) -> dict[str, Any]:

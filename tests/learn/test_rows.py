@@ -41,11 +41,13 @@ def test_rows_scaled_once_are_the_same_bit_for_bit(dtype):
     np.testing.assert_array_equal(once, each)
 
 
-def test_rows_on_disk_and_images_are_scaled_as_they_are_read(tmp_path):
+def test_rows_on_disk_images_and_rows_that_need_no_scaling_are_not_copied(tmp_path):
     np.save(tmp_path / "x.npy", np.ones((5, 2), np.float32))
     mapped = ScaledRows(np.load(tmp_path / "x.npy", mmap_mode="r"), NO_SCALING)
     images = ScaledRows(np.zeros((2, 3, 4, 4), np.uint8), NO_SCALING)
-    assert mapped.scaled_once() is mapped and images.scaled_once() is images
+    ready = ScaledRows(np.ones((5, 2), np.float32), NO_SCALING)
+    for rows in (mapped, images, ready):
+        assert rows.scaled_once() is rows
 
 
 def test_batches_hold_source_then_target_of_each_member():

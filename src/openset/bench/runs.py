@@ -22,18 +22,9 @@ from openset.methods.neural import NetworkClassifier
 from openset.registry import get_method
 
 _NOT_COMPUTING = (
-    *(
-        "cli.py",
-        "codec.py",
-        "comparison.py",
-        "demo.py",
-        "findings.py",
-        "persistence.py",
-        "progress.py",
-        "result.py",
-    ),
-    *("running.py", "scoring.py", "settings.py", "streaming.py", "testing.py", "tuning.py", "verdict.py"),
-)
+    "cli.py", "codec.py", "comparison.py", "demo.py", "findings.py", "persistence.py", "progress.py", "result.py",
+    "running.py", "scoring.py", "settings.py", "streaming.py", "testing.py", "tuning.py", "verdict.py",
+)  # fmt: skip
 _NOT_COMPUTING_FOLDERS = ("commands", "exporting", "report")
 _COMPUTING_IN_BENCH = ("problems.py", "datasets.py", "exact.py", "runs.py")
 

@@ -258,17 +258,16 @@ def _problems(entry: dict[str, Any], where: str) -> list[ProblemSpec]:
 
 
 def _methods(entry: dict[str, Any], where: str) -> list[MethodSpec]:
-    _check_keys(entry, ("name", "but", "label", "parameters", "preset", "x", "sweep"), where, required="name")
+    is_all = entry.get("name") == "all"
+    keys = ("name", "but") if is_all else ("name", "label", "parameters", "preset", "x", "sweep")
+    _check_keys(entry, keys, f"{where} (all)" if is_all else where, required="name")
     name = _typed(entry["name"], str, "name", where)
-    if name == "all":
-        _check_keys(entry, ("name", "but"), f"{where} (all)")
+    if is_all:
         plain = [m.name for m in registered_methods() if m.needs in PLAIN_NEEDS]
         but = _list(entry, "but", str, [], where)
         for one in but:
             check_choice(f"{where}: but", one, plain)
         return [MethodSpec(one, one) for one in plain if one not in but]
-    if "but" in entry:
-        raise ValueError(f"{where}: 'but' is not valid for {name!r}: it belongs to \"all\".")
     parameters = _typed(entry.get("parameters", {}), dict, "parameters", where)
     described = ", ".join(f"{key}={value}" for key, value in parameters.items())
     label = entry.get("label", f"{name} {described}".strip())

@@ -45,6 +45,7 @@ class DropoutMasks:
     def __init__(self, seeds: Sequence[np.random.SeedSequence], rates: Sequence[float] | None = None) -> None:
         self._streams = [np.random.SFC64(seed) for seed in seeds]
         self._rates = None if rates is None or len(set(rates)) == 1 else tuple(rates)
+        self._scales = torch.tensor([_scale_of(rate) for rate in self._rates or ()]).view(-1, 1, 1)
 
     def state(self) -> list[StreamState]:
         """Where each member's stream stands."""
@@ -61,9 +62,7 @@ class DropoutMasks:
 
     def scale(self, rate: float) -> float | Tensor:
         """1 / (1 − rate), for the rate as rounded; of every member, (members, 1, 1), where they differ."""
-        if self._rates is None:
-            return 256 / (256 - round(rate * 256))
-        return torch.tensor([256 / (256 - round(own * 256)) for own in self._rates]).view(-1, 1, 1)
+        return _scale_of(rate) if self._rates is None else self._scales
 
     def fill(self, mask: Tensor, rate: float) -> Tensor:
         """Fill a mask (members, ...) with 0, at the given rate, and 1."""
@@ -76,6 +75,10 @@ class DropoutMasks:
             random_bytes = stream.random_raw(-(-lane.size // 8)).view(np.uint8)[: lane.size]
             np.greater_equal(random_bytes, round(own * 256), out=lane, casting="unsafe")
         return mask if host is mask else mask.copy_(host)
+
+
+def _scale_of(rate: float) -> float:
+    return 256 / (256 - round(rate * 256))
 
 
 class Linear(nn.Module):

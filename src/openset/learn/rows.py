@@ -51,8 +51,9 @@ class ScaledRows:
 
     def scaled_once(self) -> ScaledRows:
         """The same numbers without the work at every step, if they are vectors in memory and not many."""
-        small = self.array.ndim == 2 and self.array.size <= SCALED_ONCE
-        if not small or isinstance(self.array, np.memmap) or self.array.dtype == np.uint8:
+        small = self.array.ndim == 2 and self.array.size <= SCALED_ONCE and self.array.dtype != np.uint8
+        ready = self.array.dtype == np.float32 and self.scaling.rule == "none"
+        if not small or ready or isinstance(self.array, np.memmap):
             return self
         scaled = np.empty(self.array.shape, np.float32)
         self.gather(np.arange(len(self)), scaled)

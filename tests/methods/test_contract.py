@@ -9,6 +9,7 @@ import pytest
 from sklearn.exceptions import SkipTestWarning
 from sklearn.utils.estimator_checks import check_estimator
 
+from openset.methods.presets import PRESETS
 from openset.registry import INPUTS, get_method, methods, register
 from openset.testing import PROBLEMS, Subject, check_open_set_estimator, open_set_checks
 
@@ -101,6 +102,7 @@ def test_registry_entries_are_complete():
 def test_every_method_has_the_papers_presets(method, name):
     model = method.load().preset(name, random_state=3)
     assert model.fpr == 0.01 and getattr(model, "standardize", None) is None and model.random_state == 3
+    assert PRESETS[method.name][name].items() <= model.get_params().items(), "the bench looks them up by name"
 
 
 def test_an_unknown_parameter_is_named_with_its_nearest():

@@ -117,8 +117,9 @@ PRESETS["pulse"] = {
 }
 PRESETS["conop"] = PRESETS["color"]
 """The same settings without the shared body."""
-PRESETS["source_only"] = PRESETS["dd"]
-"""The paper lists no row for it; it trains as the discriminator's class head does."""
+for _name in ("source_only", "msp", "entropy", "mls", "energy"):
+    PRESETS[_name] = PRESETS["dd"]
+"""The paper lists no row for them; their classifier trains as the discriminator's class head does."""
 PRESETS["boda"] = {
     "amazon_reviews": {**_AMAZON, "learning_rate": 1e-3},
     "cifar100": {**_CIFAR, "learning_rate": 1e-3, "l2": 3e-3},
@@ -144,7 +145,7 @@ PRESETS["shot"] = {
 }
 """The paper lists no row for it; optimiser, rates and width are its authors' own, and they use no dropout."""
 _AS_THEY_ARE: dict[str, Any] = {"fpr": 0.01, "standardize": None}
-PRESETS["mcm"] = {name: {"fpr": 0.01} for name in PRESETS["dd"]}
+PRESETS["mcm"] = PRESETS["zoc"] = {name: {"fpr": 0.01} for name in PRESETS["dd"]}
 PRESETS["knn"] = PRESETS["mahalanobis"] = PRESETS["sar_em"] = dict.fromkeys(PRESETS["dd"], _AS_THEY_ARE)
 """Nothing is trained by gradient: what remains of the protocol is the budget, and features as they are."""
 

@@ -80,6 +80,16 @@ def test_a_plan_on_a_stand_in_has_its_classes_name_and_width_and_else_the_papers
     assert set(both) == {"sun, settings of sun397_resnet50", "sun, settings of sun397_vitl14"}
 
 
+@pytest.mark.parametrize(
+    ("asked", "planned"),
+    [(("music", "Digital_Music"), {"music"}), (("Digital_Music",), set(datasets.STAND_IN_CATEGORIES))],
+)
+def test_a_stand_in_keeps_the_new_classes_asked_for_that_it_has(asked, planned):
+    spec = load_spec("table-amazon")
+    spec = replace(spec, problems=tuple(replace(problem, novel=asked) for problem in spec.problems))
+    assert {plan.run.novel for plan in expand(spec)} == planned
+
+
 def test_official_reviews_are_encoded_by_a_model_of_the_data_folder(official_amazon, counted_encoder):
     (official_amazon / "encoders" / "roberta-base").mkdir(parents=True)
     problem = build_problem(

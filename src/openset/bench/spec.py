@@ -89,14 +89,15 @@ class ProblemSpec:
     def resolved(self, data_dir: Path | None) -> ProblemSpec:
         """This problem as it can be built here: with the source's new classes, or on the stand-in altogether.
 
-        A stand-in has features, new classes and a name of its own. It keeps the preset, unless it brings a closer
-        one, and says which.
+        A stand-in has features and a name of its own, and its own new classes unless it has some of those asked
+        for. It keeps the preset, unless it brings a closer one, and says which.
         """
         source = source_for(self.dataset, data_dir)
         if source.name == self.dataset:
             return replace(self, novel=self.novel or source.novel)
         preset = source.preset or self.preset
-        stand_in = replace(self, dataset=source.name, encoder=None, novel=source.novel, preset=preset, label="")
+        novel = tuple(name for name in self.novel if name in source.novel) or source.novel
+        stand_in = replace(self, dataset=source.name, encoder=None, novel=novel, preset=preset, label="")
         settings = f", settings of {preset}" if preset else ""
         return replace(stand_in, label=f"{stand_in.title}{settings}")
 

@@ -65,7 +65,8 @@ class CoLOR(WithKnownClassifier):
     joint : share one body between classes and novelty heads; False is the paper's ConOp
     dual_optimizer, dual_learning_rate : how the multipliers ascend, "adam" or "sgd"
     class_loss_weight : weight of the cross entropy of known classes, counted once and not once per head
-    logit_multiplier : m, the sharpness of the recall that the weights see
+    logit_multiplier : m, the sharpness of the recall that the weights see, mean σ(m·h) on target; "auto" is 1,
+        and 0.6 for pooled selection on fewer than 256 features
 
     ``classifier`` and ``classifier_input``, which leave known classes to an estimator of scikit-learn or skada,
     are those of :class:`~openset.methods.known_classifier.WithKnownClassifier`; the others are those of
@@ -116,7 +117,7 @@ class CoLOR(WithKnownClassifier):
         dual_optimizer: str = "adam",
         dual_learning_rate: float = 0.02,
         class_loss_weight: float = 1.0,
-        logit_multiplier: float = 1.0,
+        logit_multiplier: float | str = "auto",
         **shared: Any,
     ) -> None:
         super().__init__(**shared)
@@ -159,7 +160,7 @@ class CoLOR(WithKnownClassifier):
         check_choice("dual_optimizer", self.dual_optimizer, ("adam", "sgd"))
         check_number("dual_learning_rate", self.dual_learning_rate, open_low=True)
         check_number("class_loss_weight", self.class_loss_weight)
-        check_number("logit_multiplier", self.logit_multiplier, open_low=True)
+        check_number("logit_multiplier", self._value("logit_multiplier"), open_low=True)
 
     def _groups(self) -> Sequence[tuple[float, float]]:
         bounds = (np.inf,) if self._is_paper else self._value("multiplier_bounds")
@@ -177,7 +178,8 @@ class CoLOR(WithKnownClassifier):
     def _objective(self, problem: Problem) -> ColorObjective:
         grid = np.asarray(self._value("grid"), dtype=np.float64)
         bodies = bodies_for(problem.n_classes, len(grid), self.joint)
-        arguments = (bodies, grid, self.class_loss_weight, self.logit_multiplier, self.fpr)
+        slope = self._value("logit_multiplier")
+        arguments = (bodies, grid, self.class_loss_weight, slope, self.fpr)
         if self._is_paper:
             return ColorObjective(*arguments)
         return PooledColorObjective(

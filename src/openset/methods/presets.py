@@ -32,6 +32,8 @@ COLOR_AUTO_WITH_BACKBONE = {"members": 1, "multiplier_bounds": (0.2,)}
 """A backbone is too dear to be trained for every group."""
 WIDE = 256
 """Features from which on dropout is worth its while; narrower tables lose by it, and gain by a larger bound."""
+COLOR_AUTO_NARROW: dict[str, dict[str, Any]] = {"paper": {}, "pooled": {"logit_multiplier": 0.6}}
+"""A flatter recall still pulls at rows that a head calls known: without it heads end by calling nothing novel."""
 COLOR_AUTO_WIDE: dict[str, dict[str, Any]] = {
     "paper": {"dropout": 0.2},
     "pooled": {"multiplier_bounds": (0.1, 0.3, 0.1), "dropout": (0.0, 0.0, 0.2)},
@@ -44,10 +46,12 @@ def color_auto(selection: str, n_features: int, *, backbone: bool, own_groups: b
     >>> color_auto("paper", 768, backbone=False, own_groups=False)["dropout"]
     0.2
     """
-    values = {"dropout": 0.0, **COLOR_AUTO[selection]}
+    values = {"dropout": 0.0, "logit_multiplier": 1.0, **COLOR_AUTO[selection]}
     if backbone:
         return {**values, **(COLOR_AUTO_WITH_BACKBONE if selection == "pooled" else {})}
-    return values if own_groups or n_features < WIDE else {**values, **COLOR_AUTO_WIDE[selection]}
+    if n_features < WIDE:
+        return {**values, **COLOR_AUTO_NARROW[selection]}
+    return values if own_groups else {**values, **COLOR_AUTO_WIDE[selection]}
 
 
 _PROTOCOL: dict[str, Any] = {

@@ -5,8 +5,11 @@ from dataclasses import replace
 
 import pytest
 
+from openset.bench import runs
 from openset.bench.runs import Run, code_version, execute, expand
 from openset.bench.spec import parse_spec
+from openset.learn.memory import TrainingMemory
+from openset.learn.train import _Run
 from openset.methods.color import CoLOR
 
 RUN = Run(
@@ -37,19 +40,19 @@ def test_expansion_is_method_by_novel_by_seed_by_setting_split_by_split():
         '[[method]]\nname = "color"\nparameters = { l2 = 0.5 }\n[[method]]\nname = "knn"',
         "s",
     )
-    runs = [planned.run for planned in expand(spec)]
-    assert [(r.setting, r.seed, r.method) for r in runs] == [
+    planned = [plan.run for plan in expand(spec)]
+    assert [(r.setting, r.seed, r.method) for r in planned] == [
         (setting, seed, method)
         for setting in ("shift", "no-shift")
         for seed in (5, 6)
         for method in ("color", "knn")
     ]
-    assert runs[0].novel == "novel"
-    parameters = json.loads(runs[0].parameters)
+    assert planned[0].novel == "novel"
+    parameters = json.loads(planned[0].parameters)
     preset = CoLOR.preset("amazon_reviews", l2=0.5)
     assert all(getattr(preset, name) == value for name, value in parameters.items())
     assert parameters["l2"] == 0.5 and parameters["dual_learning_rate"] == 0.06
-    assert json.loads(runs[1].parameters) == {"fpr": 0.01, "standardize": None}
+    assert json.loads(planned[1].parameters) == {"fpr": 0.01, "standardize": None}
 
 
 def test_unknown_methods_and_datasets_stop_an_expansion():
@@ -59,7 +62,7 @@ def test_unknown_methods_and_datasets_stop_an_expansion():
         expand(parse_spec('[[problem]]\ndataset = "digits"\n[[method]]\nname = "magic"', "s"))
 
 
-def test_executing_gives_metrics_heads_times_and_warnings():
+def test_executing_gives_metrics_heads_times_and_warnings(monkeypatch):
     result = execute(RUN, None)
     assert result.failure == ""
     assert 0 <= result.metrics["auroc"] <= 1 and result.metrics["n_novel"] == 4
@@ -70,9 +73,22 @@ def test_executing_gives_metrics_heads_times_and_warnings():
     assert len(tested) == 2 and result.metrics["best_head_auprc"] == max(tested) >= result.metrics["auprc"]
     assert set(result.seconds) == {"data", "fit", "score", "cpu"} and min(result.seconds.values()) > 0
     assert result.elapsed == pytest.approx(sum(result.seconds[name] for name in ("data", "fit", "score")))
+    monkeypatch.setattr(runs, "_TRAINING", TrainingMemory())
     again = execute(RUN, None)
     assert (again.metrics, again.heads, again.warnings) == (result.metrics, result.heads, result.warnings)
     json.dumps(result.heads)  # plain values only
+
+
+def test_methods_that_share_a_classifier_train_it_once_and_are_each_charged_for_it(monkeypatch):
+    trained = []
+    train = _Run.run
+    monkeypatch.setattr(_Run, "run", lambda self, *given: trained.append(1) or train(self, *given))
+    msp, energy = (
+        execute(replace(RUN, method=method, parameters='{"max_steps":300}'), None) for method in ("msp", "energy")
+    )
+    assert trained == [1] and msp.metrics["auroc"] != energy.metrics["auroc"]
+    clock, cpu = runs._TRAINING.spared
+    assert energy.seconds["fit"] > clock > 0 and energy.seconds["cpu"] > cpu > 0
 
 
 def test_a_failure_is_a_result_with_its_traceback():

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from openset import MLS, MSP, Energy, Entropy, SourceOnly
 from openset.errors import FitWarning
+from openset.learn.memory import TrainingMemory
 from openset.methods.presets import PRESETS
 from openset.stats.metrics import auroc
 from openset.stats.scores import energy_score, entropy_score, mls_score, msp_score
@@ -81,6 +83,27 @@ def test_strength_without_shift(cls):
     subject = Subject(cls(max_steps=300))
     data = subject.data
     assert auroc(data.is_novel_test, subject.fitted.novelty_score(data.X_test)) > 0.95
+
+
+def test_one_training_serves_all_scores_and_changes_none(small):
+    memory = TrainingMemory()
+    for cls in (SourceOnly, *ALL):
+        with memory.used():
+            shared = fit(cls, small)
+        assert (memory.spared > (0, 0)) == (cls is not SourceOnly)
+        alone = fit(cls, small)
+        np.testing.assert_array_equal(shared.novelty_score(small.X_test), alone.novelty_score(small.X_test))
+        assert shared.threshold_ == alone.threshold_
+
+
+@pytest.mark.parametrize("other", [{"random_state": 1}, {"learning_rate": 0.01}, {"members": 2}])
+def test_training_that_differs_is_done_again(small, other):
+    memory = TrainingMemory()
+    with memory.used():
+        models = [fit(MSP, small), fit(MSP, small, **other), fit(MSP, replace(small, X=small.X * 2))]
+    assert memory.spared == (0, 0)
+    scores = [model.novelty_score(small.X_test) for model in models]
+    assert not np.array_equal(scores[0], scores[1]) and not np.array_equal(scores[0], scores[2])
 
 
 def test_the_target_takes_no_part_in_training_or_scaling(small):

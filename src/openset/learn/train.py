@@ -23,6 +23,7 @@ from openset.learn.backbones import maker_of, output_shape, template_of
 from openset.learn.checkpoint import Checkpoint, fingerprint_of
 from openset.learn.judgement import KEEP_LATEST, Choice, HeldOut, Judgement
 from openset.learn.ledger import Ledger
+from openset.learn.memory import current_memory
 from openset.learn.network import DropoutMasks, Network
 from openset.learn.primal_dual import (
     Multipliers,
@@ -224,11 +225,17 @@ def train(
 
     With a ``checkpoint`` folder the state is stored there at evaluation points, and a run of the same data,
     settings and ``identity`` (what else decides the outcome: the method and its parameters) goes on from it. The
-    last state stays there, for :func:`~openset.learn.checkpoint.remove_checkpoint` once the fit has ended.
+    last state stays there, for :func:`~openset.learn.checkpoint.remove_checkpoint` once the fit has ended. Within
+    a :class:`~openset.learn.memory.TrainingMemory` such a run is not repeated.
     """
     with isolated_random_state(plans[0].seed):
         run = _Run(objective, plans, source, y, target, settings, backbone)
-        return run.run(on_progress, None if checkpoint is None else run.open_checkpoint(checkpoint, identity))
+        if checkpoint is not None:
+            return run.run(on_progress, run.open_checkpoint(checkpoint, identity))
+        memory = current_memory()
+        if memory is not None:
+            return memory.trained_once(run.fingerprint(identity), lambda: run.run(on_progress, None))
+        return run.run(on_progress, None)
 
 
 class _Run:
@@ -370,10 +377,12 @@ class _Run:
                 f"{type(objective).__name__} adapts in training but cannot store what it adapted, so that it "
                 "could not be resumed exactly: fit without checkpoint."
             )
-        initial = self.network.arrays()
+        return Checkpoint(folder, self.fingerprint(identity))
+
+    def fingerprint(self, identity: str) -> dict[str, str]:
+        """All that the outcome depends on; to be asked for before the first step."""
         settings = f"{identity} {self.settings} {self.architecture}"
-        fingerprint = fingerprint_of(settings, *self.data, self.plans, initial)
-        return Checkpoint(folder, fingerprint)
+        return fingerprint_of(settings, *self.data, self.plans, self.network.arrays())
 
     def state(self) -> dict[str, Any]:
         """Everything that the rest of the run depends on, as plain data."""

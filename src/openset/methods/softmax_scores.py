@@ -1,6 +1,7 @@
 """Scores that people read off a classifier they already have: MSP, entropy, maximum logit, energy.
 
-One source-only network, trained by the shared loop, and a function of its class logits each.
+One source-only network, trained by the shared loop, and a function of its class logits each. Within a
+:class:`~openset.learn.memory.TrainingMemory` that network is trained once for all of them.
 """
 
 from __future__ import annotations
@@ -17,8 +18,20 @@ from openset.params import check_number, takes_parameters_of
 from openset.stats.scores import energy_score, entropy_score, mls_score, msp_score
 
 
-class TemperedScore(SourceOnly):
-    """A source-only classifier scored by a function of its logits at a temperature."""
+class LogitScore(SourceOnly):
+    """A source-only classifier scored by a function of its logits."""
+
+    @abstractmethod
+    def _member_scores(self, outputs: HeadOutputs) -> NDArray[np.float64]: ...
+
+    def _identity(self) -> str:
+        """That of the classifier: a score takes no part in training."""
+        given = self.get_params(deep=False)
+        return SourceOnly(**{name: given[name] for name in SourceOnly._get_param_names()})._identity()
+
+
+class TemperedScore(LogitScore):
+    """The same at a temperature."""
 
     @takes_parameters_of(SourceOnly)
     def __init__(self, *, temperature: float = 1.0, **shared: Any) -> None:
@@ -28,9 +41,6 @@ class TemperedScore(SourceOnly):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_number("temperature", self.temperature, open_low=True)
-
-    @abstractmethod
-    def _member_scores(self, outputs: HeadOutputs) -> NDArray[np.float64]: ...
 
 
 class MSP(TemperedScore):
@@ -121,7 +131,7 @@ class Energy(TemperedScore):
         return energy_score(outputs["classes"], self.temperature)
 
 
-class MLS(SourceOnly):
+class MLS(LogitScore):
     """Maximum logit score of a source-only classifier: score = −max logit.
 
     Softmax forgets how large logits are; this keeps it. Assumes that known rows drive their logit up and new rows

@@ -275,8 +275,8 @@ def main() -> None:
     lines = [
         "# Coverage of the novel fraction, false alarms and power",
         "",
-        f"Written by `benchmarks/coverage.py` with openset {__version__}, estimator `{asked.estimator}`, "
-        f"seeds from {asked.first}.",
+        f"Written by `python benchmarks/coverage.py --estimator {asked.estimator} --problems {asked.problems} "
+        f"--null {asked.null} --strong {asked.strong} --first {asked.first}` with openset {__version__}.",
         f"At most 2000 rows a side, 10 to 50 features; known rows shift by at most {MAX_DENSITY_RATIO:g} times.",
         f"Separable: the true densities' AUPRC is at least {SEPARABLE:g}. No upper end counts as 1.",
         "",

@@ -159,11 +159,12 @@ def pooled(small):
     return CoLOR(**STEPS, fpr=0.05).fit(small.X, small.y, small.X_target)
 
 
-def test_wide_features_get_a_third_group_with_dropout():
+def test_wide_features_get_groups_with_dropout():
     data = make_background_shift(n_source=90, n_target=80, n_features=256, random_state=0)
     model = CoLOR(fpr=0.2, max_steps=20, evaluate_every=20, random_state=0).fit(data.X, data.y, data.X_target)
-    groups = list(dict.fromkeys(zip(model.heads_.bound.tolist(), model.heads_.dropout.tolist(), strict=True)))
-    assert groups == [(0.1, 0.0), (0.3, 0.0), (0.1, 0.2)]
+    names = ["bound", "dropout", "logit_multiplier"]
+    groups = list(dict.fromkeys(zip(*(model.heads_[name].tolist() for name in names), strict=True)))
+    assert groups == [(0.1, 0.0, 1.0), (0.3, 0.2, 0.6), (0.1, 0.2, 1.0)]
     assert model.architecture_.members == 5
     own = model.set_params(dropout=0.4).fit(data.X, data.y, data.X_target)
     assert set(own.heads_.dropout.tolist()) == {0.4} and set(own.heads_.bound.tolist()) == {0.1, 0.3, 1.0}
@@ -172,20 +173,20 @@ def test_wide_features_get_a_third_group_with_dropout():
 
 
 @pytest.mark.parametrize(
-    ("given", "n_features", "slope"),
+    ("given", "n_features", "sharpness"),
     [
-        ({}, 10, 0.6),
-        ({}, 256, 1.0),
-        ({"multiplier_bounds": (0.2,)}, 256, 1.0),
-        ({"selection": "paper"}, 10, 1.0),
-        ({"backbone": torch.nn.Identity()}, 10, 1.0),
-        ({"logit_multiplier": 0.8}, 10, 0.8),
+        ({}, 10, [0.6] * 3),
+        ({"multiplier_bounds": (0.2,)}, 256, [1.0]),
+        ({"selection": "paper"}, 10, [1.0]),
+        ({"backbone": torch.nn.Identity()}, 10, [1.0]),
+        ({"logit_multiplier": 0.8}, 256, [0.8] * 3),
+        ({"logit_multiplier": (1, 0.5, 2)}, 10, [1, 0.5, 2]),
     ],
 )
-def test_the_recall_is_flatter_on_narrow_tables(given, n_features, slope):
+def test_the_recall_is_flatter_on_narrow_tables(given, n_features, sharpness):
     model = CoLOR(**given)
     model.n_features_in_ = n_features
-    assert model._value("logit_multiplier") == slope
+    assert [group.logit_multiplier for group in model._groups()] == sharpness
 
 
 def test_no_head_sinks_to_calling_nothing_novel():
@@ -204,9 +205,21 @@ def test_no_head_sinks_to_calling_nothing_novel():
     assert auprc(is_novel, model.novelty_score(X_target)) > 0.95
 
 
-def test_a_dropout_for_each_group_must_be_as_many_as_the_groups(small):
-    with pytest.raises(ValueError, match="one for each of the 3 multiplier_bounds"):
-        CoLOR(dropout=(0.1, 0.2)).fit(small.X, small.y, small.X_target)
+def test_groups_do_not_see_each_other(small):
+    given = {**STEPS, "fpr": 0.2, "members": 2}
+    two = CoLOR(**given, multiplier_bounds=(0.3, 0.1), dropout=(0.2, 0), logit_multiplier=(0.5, 1))
+    one = CoLOR(**given, multiplier_bounds=(0.3,), dropout=0.2, logit_multiplier=0.5)
+    both, alone = (model.fit(small.X, small.y, small.X_target).heads_ for model in (two, one))
+    of_first = both[both.member == 0]
+    assert len(both) == 2 * len(of_first) and len(set(both.value.tolist())) > len(alone)
+    for name in both.dtype.names:
+        np.testing.assert_allclose(of_first[name], alone[name], rtol=1e-4, atol=1e-7)
+
+
+@pytest.mark.parametrize("name", ["dropout", "logit_multiplier"])
+def test_numbers_for_each_group_must_be_as_many_as_the_groups(name, small):
+    with pytest.raises(ValueError, match=rf"{name}=\(0.1, 0.2\) is .* one for each of the 3 multiplier_bounds"):
+        CoLOR(**{name: (0.1, 0.2)}).fit(small.X, small.y, small.X_target)
 
 
 def test_one_head_and_step_are_chosen_for_all_members_by_all_held_out_rows(pooled, small):

@@ -80,9 +80,12 @@ class ConstrainedLoss(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, classes: Tensor, novelty: Tensor, y: Tensor, class_weight: float, multiplier: float
+        ctx: Any, classes: Tensor, novelty: Tensor, y: Tensor, class_weight: float, multiplier: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """Objective (members,) and soft recall (members, heads) from logits of source rows, then target rows."""
+        """Objective (members,) and soft recall (members, heads) from logits of source rows, then target rows.
+
+        The multiplier is one for all members or, as (members, 1, 1), one for each.
+        """
         rows = y.shape[1]
         log_p = torch.log_softmax(classes[:, :rows], dim=-1)
         source, recalled = novelty[:, :rows], torch.sigmoid(novelty[:, rows:] * multiplier)
@@ -103,8 +106,6 @@ class ConstrainedLoss(torch.autograd.Function):
         torch.exp(log_p, out=on_source)
         on_source.scatter_add_(-1, y.unsqueeze(-1), torch.full_like(log_p[..., :1], -1.0))
         on_source.mul_(each * class_weight)
-        per_target = of_recall * (multiplier / recalled.shape[1])
-        of_novelty = torch.cat(
-            [torch.sigmoid(source) * each, recalled * (1 - recalled) * per_target[:, None]], dim=1
-        )
+        per_target = of_recall[:, None] * (multiplier / recalled.shape[1])
+        of_novelty = torch.cat([torch.sigmoid(source) * each, recalled * (1 - recalled) * per_target], dim=1)
         return of_classes, of_novelty, None, None, None

@@ -15,7 +15,7 @@ from openset.methods.color_objective import ColorObjective, PooledColorObjective
 from openset.methods.discriminator import bodies_for
 from openset.methods.evidence import diagnose, held_out_scores
 from openset.methods.known_classifier import WithKnownClassifier
-from openset.methods.neural import HeadOutputs
+from openset.methods.neural import Group, HeadOutputs
 from openset.methods.presets import COLOR_AUTO, PRESETS, color_auto
 from openset.params import check_choice, check_flag, check_number, check_numbers, takes_parameters_of
 from openset.stats.conformal import threshold_after_choice
@@ -57,16 +57,15 @@ class CoLOR(WithKnownClassifier):
     grid : candidate recalls α̂, one novelty head each
     members : networks whose scores are averaged; members × ``validation_fraction`` >= 1 holds out every row
     multiplier_bounds : upper bounds of the multipliers; ``members`` networks are trained for each ("pooled" only)
-    dropout : one rate, or one for each of ``multiplier_bounds``
+    dropout, logit_multiplier : one number, or one for each of ``multiplier_bounds``. The latter is m in mean
+        σ(m·h), the recall that the weights see: below 1 it pulls longer at rows that a head calls known
     max_density_ratio : B, how many times as common a known kind of row may be in target as in source. The choice
         of the head takes no interest in rows that are more common by less than that
-    learning_rate, max_steps, evaluate_every : as for all networks; "auto", as for the five above but the last,
-        stands for what was measured to suit the rule of selection
+    learning_rate, max_steps, evaluate_every : as for all networks. "auto", here and above, stands for what was
+        measured to suit the rule of selection and the number of features
     joint : share one body between classes and novelty heads; False is the paper's ConOp
     dual_optimizer, dual_learning_rate : how the multipliers ascend, "adam" or "sgd"
     class_loss_weight : weight of the cross entropy of known classes, counted once and not once per head
-    logit_multiplier : m, the sharpness of the recall that the weights see, mean σ(m·h) on target; "auto" is 1,
-        and 0.6 for pooled selection on fewer than 256 features
 
     ``classifier`` and ``classifier_input``, which leave known classes to an estimator of scikit-learn or skada,
     are those of :class:`~openset.methods.known_classifier.WithKnownClassifier`; the others are those of
@@ -75,7 +74,8 @@ class CoLOR(WithKnownClassifier):
     Attributes
     ----------
     heads_ : a record for every member, evaluation point and head: step, head, candidate_recall, fpr, recall,
-        multiplier, feasible; with "pooled" one for all members of a group, with bound, dropout and value
+        multiplier, feasible; with "pooled" one for all members of a group, with value, bound, dropout and
+        logit_multiplier
     selected_ : the chosen record of ``heads_`` ("paper" with several members: their records, in order)
     novelty_test_ : the test of "there is no new class" ("pooled" only), under the bound ``max_density_ratio``
     diagnostics_ : what limits the answer ("pooled" only), each with a number, a threshold and what to do
@@ -117,7 +117,7 @@ class CoLOR(WithKnownClassifier):
         dual_optimizer: str = "adam",
         dual_learning_rate: float = 0.02,
         class_loss_weight: float = 1.0,
-        logit_multiplier: float | str = "auto",
+        logit_multiplier: float | Sequence[float] | str = "auto",
         **shared: Any,
     ) -> None:
         super().__init__(**shared)
@@ -160,16 +160,24 @@ class CoLOR(WithKnownClassifier):
         check_choice("dual_optimizer", self.dual_optimizer, ("adam", "sgd"))
         check_number("dual_learning_rate", self.dual_learning_rate, open_low=True)
         check_number("class_loss_weight", self.class_loss_weight)
-        check_number("logit_multiplier", self._value("logit_multiplier"), open_low=True)
+        for group in self._groups():
+            check_number("logit_multiplier", group.logit_multiplier, open_low=True)
 
-    def _groups(self) -> Sequence[tuple[float, float]]:
-        bounds = (np.inf,) if self._is_paper else self._value("multiplier_bounds")
-        dropout = self._value("dropout")
-        rates = list(dropout) if isinstance(dropout, Iterable) else [dropout] * len(bounds)
-        if len(rates) != len(bounds):
-            wanted = f"one rate, or one for each of the {len(bounds)} multiplier_bounds"
-            raise ValueError(f"dropout={self.dropout!r} is not valid: expected {wanted}.")
-        return list(zip(bounds, rates, strict=True))
+    def _groups(self) -> Sequence[Group]:
+        bounds = (np.inf,) if self._is_paper else tuple(self._value("multiplier_bounds"))
+        dropout, sharpness = (self._for_each(bounds, name) for name in ("dropout", "logit_multiplier"))
+        return [Group(*of_group) for of_group in zip(bounds, dropout, sharpness, strict=True)]
+
+    def _for_each(self, bounds: Sequence[float], name: str) -> Sequence[Any]:
+        """A parameter that is one for all groups, or one for each."""
+        given = self._value(name)
+        if not isinstance(given, Iterable):
+            return [given] * len(bounds)
+        values = list(given)
+        if len(values) != len(bounds):
+            wanted = f"one number, or one for each of the {len(bounds)} multiplier_bounds"
+            raise ValueError(f"{name}={getattr(self, name)!r} is not valid: expected {wanted}.")
+        return values
 
     @property
     def _is_paper(self) -> bool:
@@ -178,15 +186,13 @@ class CoLOR(WithKnownClassifier):
     def _objective(self, problem: Problem) -> ColorObjective:
         grid = np.asarray(self._value("grid"), dtype=np.float64)
         bodies = bodies_for(problem.n_classes, len(grid), self.joint)
-        slope = self._value("logit_multiplier")
-        arguments = (bodies, grid, self.class_loss_weight, slope, self.fpr)
+        groups, members = self._groups(), self._n_members()
+        sharpness = [group.logit_multiplier for group in groups for _ in range(members)]
+        arguments = (bodies, grid, self.class_loss_weight, sharpness, self.fpr)
         if self._is_paper:
             return ColorObjective(*arguments)
         return PooledColorObjective(
-            *arguments,
-            max_density_ratio=self.max_density_ratio,
-            groups=self._groups(),
-            members=self._n_members(),
+            *arguments, max_density_ratio=self.max_density_ratio, groups=groups, members=members
         )
 
     def _keep(self, trained: Trained) -> None:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from openset.learn.primal_dual import Terms
     from openset.learn.rows import Batch
     from openset.learn.train import HeldOut, Judgement
+    from openset.methods.neural import Group
 
 
 class ColorObjective:
@@ -29,14 +30,14 @@ class ColorObjective:
         bodies: dict[str, dict[str, int]],
         grid: NDArray[np.float64],
         class_loss_weight: float,
-        logit_multiplier: float,
+        logit_multipliers: Sequence[float],
         fpr: float,
     ) -> None:
         self.bodies = bodies
         self.n_constraints = len(grid)
         self._grid, self._fpr = grid, fpr
-        self._class_loss_weight, self._logit_multiplier = class_loss_weight, logit_multiplier
-        self._candidates: Tensor | None = None
+        self._class_loss_weight, self._logit_multipliers = class_loss_weight, logit_multipliers
+        self._placed: tuple[Tensor, Tensor] | None = None
 
     def terms(self, network: Network, batch: Batch, masks: DropoutMasks) -> Terms:
         """Losses on source; defects α̂ − recall on target, soft for the weights and hard for the multipliers."""
@@ -44,18 +45,21 @@ class ColorObjective:
         from openset.learn.primal_dual import Terms
 
         classes, novelty = joint_outputs(network, batch, masks)
+        wanted, sharpness = self._constants(novelty)
         objective, recall = ConstrainedLoss.apply(  # type: ignore[no-untyped-call]
-            classes, novelty, batch.y, self._class_loss_weight, self._logit_multiplier
+            classes, novelty, batch.y, self._class_loss_weight, sharpness
         )
-        wanted = self._wanted(novelty.device)
         return Terms(objective, proxy_defect=wanted - recall, defect=wanted - hard_rate(batch.target(novelty)))
 
-    def _wanted(self, device: Any) -> Tensor:
+    def _constants(self, novelty: Tensor) -> tuple[Tensor, Tensor]:
+        """Candidate recalls, and how sharp every member's recall is, beside the logits."""
         import torch
 
-        if self._candidates is None or self._candidates.device != device:
-            self._candidates = torch.from_numpy(self._grid).to(device)
-        return self._candidates
+        if self._placed is None or self._placed[0].device != novelty.device:
+            sharpness = torch.tensor(self._logit_multipliers, dtype=novelty.dtype)
+            wanted = torch.from_numpy(self._grid)
+            self._placed = wanted.to(novelty.device), sharpness[:, None, None].to(novelty.device)
+        return self._placed
 
     def judge(self, held_out: HeldOut) -> Judgement:
         """The key of Algorithm 1: target recall among heads within the budget."""
@@ -79,16 +83,14 @@ class ColorObjective:
 class PooledColorObjective(ColorObjective):
     """The same problem with bounded multipliers, judged on the held-out rows of all members at once.
 
-    Members come in groups of one bound and dropout each, and every group holds out every row once. Its judgement
-    is the :func:`~openset.stats.selection.penalised_recall` of each head on those rows. The multipliers follow
-    the soft recall, which is what the weights see.
+    Members come in groups of one bound, dropout and sharpness each, and every group holds out every row once. Its
+    judgement is the :func:`~openset.stats.selection.penalised_recall` of each head on those rows. The multipliers
+    follow the soft recall, which is what the weights see.
     """
 
     patience = 4
 
-    def __init__(
-        self, *arguments: Any, max_density_ratio: float, groups: Sequence[tuple[float, float]], members: int
-    ) -> None:
+    def __init__(self, *arguments: Any, max_density_ratio: float, groups: Sequence[Group], members: int) -> None:
         super().__init__(*arguments)
         self._ratio, self._groups, self._members = max_density_ratio, tuple(groups), members
 
@@ -106,7 +108,7 @@ class PooledColorObjective(ColorObjective):
         judgements = []
         for group, of_group in enumerate(self._groups):
             members = held_out[group * self._members : (group + 1) * self._members]
-            named = zip(("bound", "dropout"), of_group, strict=True)
+            named = of_group._asdict().items()
             heads = {**self._pooled(members), **{name: np.full(self.n_constraints, own) for name, own in named}}
             best = int(heads["value"].argmax())
             chosen = {name: float(heads[name][best]) for name in ("fpr", "recall", "value")}

@@ -11,7 +11,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import fields
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +40,16 @@ if TYPE_CHECKING:
     from openset.learn.train import Objective, Settings, Trained
 
 HeadOutputs = dict[str, NDArray[np.float32]]
+
+
+class Group(NamedTuple):
+    """What the networks of a group have in common, and those of another have not."""
+
+    bound: float = math.inf
+    """Of their multipliers."""
+    dropout: float = 0.0
+    logit_multiplier: float = 1.0
+    """The sharpness of the recall that they see."""
 
 
 class NetworkClassifier(OpenSetClassifier):
@@ -153,9 +163,9 @@ class NetworkClassifier(OpenSetClassifier):
         """What a parameter stands for."""
         return getattr(self, name)
 
-    def _groups(self) -> Sequence[tuple[float, float]]:
-        """A group of members is trained for each: the bound of their multipliers, and their dropout."""
-        return ((math.inf, self._value("dropout")),)
+    def _groups(self) -> Sequence[Group]:
+        """``members`` networks are trained for each."""
+        return [Group(dropout=self._value("dropout"))]
 
     def _settings(self) -> Settings:
         from openset.learn.train import Settings
@@ -167,8 +177,8 @@ class NetworkClassifier(OpenSetClassifier):
         super()._check_parameters()
         check_integer("members", self._value("members"))
         check_integer("hidden", self.hidden)
-        for rate in dict.fromkeys(dropout for _, dropout in self._groups()):
-            check_number("dropout", rate, high=1, open_high=True)
+        for group in self._groups():
+            check_number("dropout", group.dropout, high=1, open_high=True)
         check_choice("optimizer", self.optimizer, ("adam", "sgd"))
         check_number("learning_rate", self._value("learning_rate"), open_low=True)
         check_number("momentum", self.momentum, high=1, open_high=True)
@@ -206,15 +216,15 @@ class NetworkClassifier(OpenSetClassifier):
         empty = np.empty(0, np.intp)
         plans = [
             MemberPlan(
-                seed=child_seed(problem.seed, 1 + group * len(problem.folds) + member),
+                seed=child_seed(problem.seed, 1 + number * len(problem.folds) + member),
                 source_train=fold.train,
                 source_held=fold.held,
                 target_train=problem.target_folds[member].train if target else empty,
                 target_held=problem.target_folds[member].held if target else empty,
-                multiplier_bound=bound,
-                dropout=dropout,
+                multiplier_bound=group.bound,
+                dropout=group.dropout,
             )
-            for group, (bound, dropout) in enumerate(self._groups() if target else self._groups()[:1])
+            for number, group in enumerate(self._groups() if target else self._groups()[:1])
             for member, fold in enumerate(problem.folds)
         ]
         closed_set = self._adapts and target is None

@@ -36,7 +36,11 @@ COLOR_AUTO_NARROW: dict[str, dict[str, Any]] = {"paper": {}, "pooled": {"logit_m
 """A flatter recall still pulls at rows that a head calls known: without it heads end by calling nothing novel."""
 COLOR_AUTO_WIDE: dict[str, dict[str, Any]] = {
     "paper": {"dropout": 0.2},
-    "pooled": {"multiplier_bounds": (0.1, 0.3, 0.1), "dropout": (0.0, 0.0, 0.2)},
+    "pooled": {
+        "multiplier_bounds": (0.1, 0.3, 0.1),
+        "dropout": (0.0, 0.2, 0.2),
+        "logit_multiplier": (1.0, 0.6, 1.0),
+    },
 }
 
 

@@ -47,7 +47,7 @@ def make_run(
         hidden=hidden, optimizer="adam", learning_rate=1e-3, momentum=0.9, l2=1e-4, clip=5.0,
         batch_size=BATCH, max_steps=1000, evaluate_every=1000, tol=0.0, device="cpu",
     )  # fmt: skip
-    objective = ColorObjective(bodies_for(CLASSES, len(grid), True), np.array(grid), 1.0, 1.2, 0.01)
+    objective = ColorObjective(bodies_for(CLASSES, len(grid), True), np.array(grid), 1.0, [1.2], 0.01)
     y = random.integers(0, CLASSES, ROWS)
     return _Run(objective, plans, ScaledRows(source, scaling), y, ScaledRows(target, scaling), settings, None)
 

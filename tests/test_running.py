@@ -47,7 +47,7 @@ def color(problem_files):
         id="rid",
         fdr=0.1,
         max_density_ratio=8,
-        parameters={"max_steps": 100, "evaluate_every": 50, "grid": [0.05, 0.1], "multiplier_bounds": [0.3]},
+        parameters={"max_steps": 200, "evaluate_every": 50, "grid": [0.05, 0.1], "multiplier_bounds": [0.3]},
     )
 
 

@@ -23,7 +23,7 @@ SETTINGS = Settings(
 
 
 def color_objective(joint=True, grid=(0.05, 0.1, 0.3)):
-    return ColorObjective(bodies_for(3, len(grid), joint), np.array(grid), 1.0, 1.2, 0.05)
+    return ColorObjective(bodies_for(3, len(grid), joint), np.array(grid), 1.0, [1.2], 0.05)
 
 
 def make_plans(data, members, dropout=(0.2,)):

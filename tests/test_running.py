@@ -47,7 +47,7 @@ def color(problem_files):
         id="rid",
         fdr=0.1,
         max_density_ratio=8,
-        parameters={"max_steps": 200, "evaluate_every": 50, "grid": [0.05, 0.1], "multiplier_bounds": [0.3]},
+        parameters={"max_steps": 200, "evaluate_every": 100, "grid": [0.05, 0.1], "multiplier_bounds": [0.3]},
     )
 
 
@@ -106,7 +106,7 @@ def test_color_brings_its_heads_and_history(color):
     heads = color.summary.heads
     assert len(heads) == 4 and sum(head["selected"] for head in heads) == 1
     assert set(heads[0]) >= {"step", "head", "candidate_recall", "fpr", "recall", "multiplier", "feasible"}
-    assert [entry["step"] for entry in color.summary.history] == [50] * 5 + [100] * 5  # a record of each member
+    assert [entry["step"] for entry in color.summary.history] == [100] * 5 + [200] * 5  # a record of each member
     assert len(color.source_scores) and (np.diff(color.source_scores) >= 0).all()
 
 

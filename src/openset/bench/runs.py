@@ -27,9 +27,10 @@ _NOT_COMPUTING = (
     "running.py", "scoring.py", "settings.py", "streaming.py", "testing.py", "tuning.py", "verdict.py",
 )  # fmt: skip
 _NOT_COMPUTING_FOLDERS = ("commands", "exporting", "report")
+_COMPUTING_IN_BENCH = ("problems.py", "datasets.py", "exact.py", "runs.py")
+
 _TRAINING = TrainingMemory()
 """MSP, entropy, maximum logit and energy follow each other in a split, and share their classifier's training."""
-_COMPUTING_IN_BENCH = ("problems.py", "datasets.py", "exact.py", "runs.py")
 
 
 @dataclass(frozen=True)

@@ -229,7 +229,7 @@ def _print(results: Results) -> None:
 
     console = Console()
     console.print(*map(terminal, tables_of(results)))
-    if comparison_table(results) is None:
+    if results.spec.table != "suite" and comparison_table(results) is None:
         console.print(f"Paired tests need {TESTABLE_SPLITS} splits of one dataset and setting.", style="dim")
 
 

@@ -2,21 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import t as students_t
 
-from openset.bench.summary import REFERENCE, Block
-from openset.bench.tables import Cell, Results, Section, Table, comparison_table, heads_table, main_table
+from openset.bench.spec import METRICS
+from openset.bench.summary import REFERENCE, Block, Row
+from openset.bench.tables import (
+    Cell,
+    Results,
+    Section,
+    Table,
+    comparison_table,
+    heads_table,
+    main_table,
+    p_text,
+)
+from openset.stats.comparison import holm
 
 SMALL = 0.105
 """Cells up to this novel fraction count as small: a tenth, and what sampling adds to it."""
+_SMALL_CELLS = "With shift, a tenth novel at most"
+_JUDGED = ("auprc", "oscr", "top1")
 
 
 def tables_of(results: Results) -> list[Table]:
     """What an experiment is shown by: its table, what else its spec names, paired tests if there can be."""
     if results.spec.table == "suite":
-        return [suite_table(results), main_table(results)]
+        return [suite_table(results), paired_table(results), main_table(results)]
     heads = [heads_table(results)] if results.spec.table == "heads" else []
     tests = comparison_table(results)
     return [main_table(results), *heads, *([tests] if tests is not None else [])]
@@ -24,19 +40,18 @@ def tables_of(results: Results) -> list[Table]:
 
 def suite_table(results: Results) -> Table:
     """AUPRC of every method and of the default's best head in hindsight, by cell, and the means over cells."""
-    labels = list(dict.fromkeys(row.label for block in results.blocks for row in block.rows))
-    small = [block for block in results.blocks if block.setting == "shift" and block.novel_fraction <= SMALL]
-    others = [block for block in results.blocks if block not in small]
+    labels = _labels(results)
+    parts = _parts(results)
     sections = [
         Section(
-            title, (*(_line(block.problem, [block], labels) for block in blocks), _line("mean", blocks, labels))
+            title, (*(_line(_name(block), [block], labels) for block in blocks), _line("mean", blocks, labels))
         )
-        for title, blocks in (
-            ("With shift, a tenth novel at most", small),
-            ("With a larger new class, or without shift", others),
-        )
-        if blocks
+        for title, blocks in parts.items()
     ]
+    families = _families(parts.get(_SMALL_CELLS, []))
+    if len(families) > 1:
+        lines = tuple(_line(family, blocks, labels) for family, blocks in families.items())
+        sections.append(Section(f"{_SMALL_CELLS}: means by family", lines))
     differences = [f"Δ {label}" for label in labels if label != REFERENCE]
     note = "AUPRC, means over seeds; best head: of the same ensemble, chosen by test labels; Δ: the gain."
     return Table(
@@ -45,6 +60,88 @@ def suite_table(results: Results) -> Table:
         tuple(sections),
         (note,),
     )
+
+
+def paired_table(results: Results) -> Table:
+    """The default against every other by cell: mean differences over seeds, and whether chance explains them."""
+    metrics = [metric for metric in results.spec.metrics if metric in _JUDGED]
+    sections = [
+        Section(f"Against {label}: {title}", tuple(_differences(blocks, label, metrics)))
+        for label in _labels(results)
+        if label != REFERENCE
+        for title, blocks in _parts(results).items()
+    ]
+    headings = ("cell", *(text for metric in metrics for text in (f"Δ {METRICS[metric]}", "p")))
+    note = (
+        "Δ: mean gain of the default over seeds. p: paired t-test over seeds, two-sided, Holm-corrected over the "
+        "cells of its section (five pairs are too few for a signed-rank test); bold: below .05 and a loss."
+    )
+    return Table("The default by cell, paired", headings, tuple(sections), (note,))
+
+
+def paired_p(difference: NDArray[np.float64]) -> float:
+    """Two-sided p-value of a paired t-test; NaN for fewer than two pairs.
+
+    >>> round(paired_p(np.array([1.0, 2.0, 3.0])), 4)
+    0.0742
+    """
+    if len(difference) < 2:
+        return math.nan
+    mean, error = float(difference.mean()), float(difference.std(ddof=1)) / math.sqrt(len(difference))
+    if error == 0:
+        return 1.0 if mean == 0 else 0.0
+    return float(2 * students_t.sf(abs(mean) / error, len(difference) - 1))
+
+
+def _labels(results: Results) -> list[str]:
+    return list(dict.fromkeys(row.label for block in results.blocks for row in block.rows))
+
+
+def _parts(results: Results) -> dict[str, list[Block]]:
+    """Small shifted new classes, which the default is for, and the others."""
+    small = [block for block in results.blocks if block.setting == "shift" and block.novel_fraction <= SMALL]
+    others = [block for block in results.blocks if block not in small]
+    parts = {_SMALL_CELLS: small, "With a larger new class, or without shift": others}
+    return {title: blocks for title, blocks in parts.items() if blocks}
+
+
+def _name(block: Block) -> str:
+    return block.problem if block.setting == "shift" else f"{block.problem}, no shift"
+
+
+def _families(blocks: Sequence[Block]) -> dict[str, list[Block]]:
+    """By what stands before the comma of a cell's label."""
+    families: dict[str, list[Block]] = {}
+    for block in blocks:
+        families.setdefault(block.problem.partition(",")[0], []).append(block)
+    return families
+
+
+def _differences(blocks: Sequence[Block], label: str, metrics: Sequence[str]) -> Iterator[tuple[Cell, ...]]:
+    columns: list[list[Cell]] = []
+    for metric in metrics:
+        gains = [_gains(block, label, metric) for block in blocks]
+        raw = np.array([paired_p(gain) for gain in gains])
+        p_values = np.full(len(raw), math.nan)
+        p_values[~np.isnan(raw)] = holm(raw[~np.isnan(raw)])
+        means = [float(gain.mean()) if len(gain) else math.nan for gain in gains]
+        columns.append([Cell(f"{mean:+.3f}") for mean in (*means, np.nanmean(means) if means else math.nan)])
+        columns.append([*(_p_cell(p, mean) for p, mean in zip(p_values, means, strict=True)), Cell("")])
+    names = [Cell(_name(block)) for block in blocks] + [Cell("mean")]
+    return zip(names, *columns, strict=True)
+
+
+def _p_cell(p: float, mean: float) -> Cell:
+    return Cell("–") if math.isnan(p) else Cell(p_text(p), bold=p < 0.05 and mean < 0)
+
+
+def _gains(block: Block, label: str, metric: str) -> NDArray[np.float64]:
+    """Default − other on every seed that both have."""
+    rows: dict[str, Row] = {row.label: row for row in block.rows}
+    if REFERENCE not in rows or label not in rows:
+        return np.empty(0)
+    gains = rows[REFERENCE].values[metric] - rows[label].values[metric]
+    return gains[~np.isnan(gains)]
 
 
 def _line(name: str, blocks: Sequence[Block], labels: Sequence[str]) -> tuple[Cell, ...]:

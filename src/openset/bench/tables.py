@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import math
+import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -168,7 +169,7 @@ def comparison_table(results: Results) -> Table | None:
             cells = [Cell(other)]
             for metric in metrics:
                 c = by_metric[metric]
-                cells += [Cell(f"{c.difference:+.2f}"), Cell(_p_text(c.p_holm), bold=c.p_holm < 0.05)]
+                cells += [Cell(f"{c.difference:+.2f}"), Cell(p_text(c.p_holm), bold=c.p_holm < 0.05)]
             rows.append(tuple(cells))
         sections.append(Section(block, tuple(rows)))
     note = (
@@ -216,7 +217,8 @@ def _head_rows(
         yield tuple(cells)
 
 
-def _p_text(p: float) -> str:
+def p_text(p: float) -> str:
+    """As papers print it."""
     return "<.001" if p < 0.001 else f"{p:.3f}".lstrip("0")
 
 
@@ -242,11 +244,18 @@ def terminal(table: Table) -> Any:
         shown = RichTable(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
         shown.add_column(table.headings[0], overflow="fold", min_width=min(widths[0], _LABEL_WIDTH))
         for heading, width in zip(table.headings[1:], widths[1:], strict=True):
-            shown.add_column(heading, justify="right", no_wrap=True, min_width=width)
+            shown.add_column(_wrapped(heading, width), justify="right", no_wrap=True, min_width=width)
         for row in section.rows:
             shown.add_row(*(Text(c.text, style="bold" if c.bold else "dim" if c.dim else "") for c in row))
         parts.append(shown)
     return Group(*parts, *(Text(note, style="dim") for note in table.notes))
+
+
+def _wrapped(heading: str, width: int) -> str:
+    """A heading broken at spaces where it is wider than its column, which would otherwise be cut off."""
+    whole = heading.replace("Δ ", "Δ\N{NO-BREAK SPACE}")
+    longest = max(map(len, whole.split(" ")))
+    return "\n".join(textwrap.wrap(whole, max(width, longest)))
 
 
 def markdown(table: Table, level: int = 1) -> str:

@@ -40,7 +40,7 @@ contract: $(STAMP)
 
 docs: $(BASE)  ## the site, into site/; a warning is an error
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt -e '.[docs,plot]'
-	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 	@echo "Written: site/index.html"
 
 evidence: $(STAMP)  ## the statistical evidence that takes longer than a test may; writes docs/evidence

@@ -102,7 +102,7 @@ def test_the_site_builds_without_a_warning(tmp_path):
     pytest.importorskip("mkdocs", reason="needs openset[docs]: make docs builds the site")
     pytest.importorskip("mkdocstrings", reason="needs openset[docs]: make docs builds the site")
     done = subprocess.run(
-        [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path / "site")],
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path / "site")],
         cwd=ROOT, capture_output=True, text=True, check=False, env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr

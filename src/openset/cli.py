@@ -74,7 +74,7 @@ def methods(
 @app.command()
 def demo(
     seeds: Annotated[int, typer.Option(min=1, help="How many splits to average over.")] = 3,
-    steps: Annotated[int, typer.Option(min=50, help="Training steps of each method.")] = 3000,
+    steps: Annotated[int, typer.Option(min=50, help="Training steps; CoLOR takes 1500 at most.")] = 3000,
     out: Annotated[Path, typer.Option(help="Where to write the histogram of scores.")] = Path("openset-demo.png"),
 ) -> None:
     """A new digit in a shifted batch: CoLOR beside a discriminator.

@@ -171,7 +171,7 @@ def tune(
 
     Read the outcome with care. A whole known class is easier to find than most new ones, its rows come from the
     source unshifted, and rows of a real new class count as known. In our experiments such simulations picked too
-    large candidate recalls and did worse than CoLOR's own choice among heads (RESEARCH.md; 0018 in
+    large candidate recalls and did worse than CoLOR's own choice among heads (0018 in
     docs/decisions): the use that remains is to see what could not be found.
 
     Parameters

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from openset.stats.conformal import rows_for_threshold_after_choice
 from openset.stats.diagnostics import Diagnostic
 from openset.stats.novelty import NoveltyTest
 from openset.stats.proportions import ProportionEstimate
@@ -61,9 +62,16 @@ def _caveat(fraction: ProportionEstimate, test: NoveltyTest | None) -> str:
     return f"p = {test.p_value:.2g}. {fraction.assumptions} The lower end is {moves} times. {LOOK}"
 
 
+def _rows_needed(model: Any) -> int:
+    """Held-out source rows that the model's kind of threshold takes to keep ``fpr``."""
+    if getattr(model, "novelty_test_", None) is None:
+        return math.ceil(1 / model.fpr - 1)
+    return rows_for_threshold_after_choice(model.fpr, n_compared=len(model.heads_))
+
+
 def diagnose(model: Any, warnings: Sequence[str]) -> list[dict[str, Any]]:
     """What limits the verdict: each with a value, the threshold it is held against and what to do."""
-    held, needed = len(model.calibration_scores_), math.ceil(1 / model.fpr - 1)
+    held, needed = len(model.calibration_scores_), _rows_needed(model)
     found = [
         Diagnostic(
             "held-out source rows",

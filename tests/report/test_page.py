@@ -154,6 +154,18 @@ def test_what_the_statistics_say_is_on_the_page(data):
     assert "77 are marked novel_at_fdr" in text and "at most 10% of them" in text
 
 
+def test_the_rule_that_chose_the_head_is_the_one_described(data):
+    heads = data.summary["heads"]
+    pooled = " ".join(" ".join(Outline(render(data)).text).split())
+    assert "value" in heads[0] and "The one with the highest value is used" in pooled
+    assert "Value" in pooled and "Within budget" not in pooled
+    published = [{name: value for name, value in head.items() if name != "value"} for head in heads]
+    page = render(replace(data, summary={**data.summary, "heads": published}))
+    text = " ".join(" ".join(Outline(page).text).split())
+    assert "among those that keep within the false-alarm budget" in text and "Within budget" in text
+    assert "highest value" not in text and Outline(page).problems == []
+
+
 def test_a_run_with_next_to_nothing_has_a_page():
     outline = Outline(render(ReportData(minimal_summary(), np.empty(0), np.empty(0), ())))
     text = " ".join(" ".join(outline.text).split())

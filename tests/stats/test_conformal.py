@@ -10,6 +10,7 @@ from openset.stats.conformal import (
     benjamini_hochberg,
     cross_conformal_p_values,
     largest_p_value,
+    rows_for_threshold_after_choice,
     threshold_after_choice,
 )
 from openset.stats.thresholds import conformal_p_values
@@ -98,3 +99,10 @@ def test_bad_input_is_named():
     with pytest.raises(ValueError, match="fdr"):
         benjamini_hochberg([0.1], 1.5)
     assert len(benjamini_hochberg([], 0.1)) == 0
+
+
+@pytest.mark.parametrize(("fpr", "heads"), [(0.01, 360), (0.05, 1), (0.2, 40)])
+def test_as_many_rows_as_are_said_keep_the_rate_and_one_less_does_not(fpr, heads):
+    n = rows_for_threshold_after_choice(fpr, n_compared=heads)
+    enough, fewer = (threshold_after_choice(range(rows), fpr, n_compared=heads) for rows in (n, n - 1))
+    assert enough.is_met and not fewer.is_met

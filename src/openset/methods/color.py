@@ -62,7 +62,7 @@ class CoLOR(WithKnownClassifier):
     max_density_ratio : B, how many times as common a known kind of row may be in target as in source. The choice
         of the head takes no interest in rows that are more common by less than that
     learning_rate, max_steps, evaluate_every : as for all networks. "auto", here and above, stands for what was
-        measured to suit the rule of selection and the number of features
+        measured to suit the rule of selection and the number of features (below)
     joint : share one body between classes and novelty heads; False is the paper's ConOp
     dual_optimizer, dual_learning_rate : how the multipliers ascend, "adam" or "sgd"
     class_loss_weight : weight of the cross entropy of known classes, counted once and not once per head
@@ -71,11 +71,21 @@ class CoLOR(WithKnownClassifier):
     are those of :class:`~openset.methods.known_classifier.WithKnownClassifier`; the others are those of
     :class:`~openset.methods.neural.NetworkClassifier`.
 
+    What "auto" stands for
+    ----------------------
+    "pooled": 5 members, a grid from .002 to .25, learning rate 3e-3, 1500 steps, a point every 125, bounds
+    (.1, .3, 1) without dropout, logit_multiplier .6. From 256 features on, unless bounds or dropout are given:
+    bounds (.1, .3, .1), dropout (0, .2, .2), logit_multiplier (1, .6, 1); if they are, logit_multiplier 1.
+    With a backbone: one member, one bound of .2, logit_multiplier 1.
+    "paper": one member, the paper's grid from .02 to .45, learning rate 1e-3, 3000 steps, a point every 250,
+    logit_multiplier 1, and dropout .2 from 256 features on.
+
     Attributes
     ----------
-    heads_ : a record for every member, evaluation point and head: step, head, candidate_recall, fpr, recall,
-        multiplier, feasible; with "pooled" one for all members of a group, with value, bound, dropout and
-        logit_multiplier
+    heads_ : a record for every member, evaluation point and head: member, step, head, candidate_recall, fpr,
+        recall, multiplier, feasible (whether ``fpr`` keeps the budget); with "pooled" one for all members of a
+        group, which ``member`` names by its first, with value, bound, dropout and logit_multiplier, and feasible
+        where the value is above 0
     selected_ : the chosen record of ``heads_`` ("paper" with several members: their records, in order)
     novelty_test_ : the test of "there is no new class" ("pooled" only), under the bound ``max_density_ratio``
     diagnostics_ : what limits the answer ("pooled" only), each with a number, a threshold and what to do
@@ -137,7 +147,9 @@ class CoLOR(WithKnownClassifier):
         given = super()._value(name)
         if not isinstance(given, str) or given != "auto":
             return given
-        own = not (isinstance(self.multiplier_bounds, str) and isinstance(self.dropout, str))
+        own = not self._is_paper and not (
+            isinstance(self.multiplier_bounds, str) and isinstance(self.dropout, str)
+        )
         width = getattr(self, "n_features_in_", 0)
         values = color_auto(self.selection, width, backbone=self.backbone is not None, own_groups=own)
         return values.get(name, given)

@@ -65,7 +65,8 @@ class NetworkClassifier(OpenSetClassifier):
     batch_size : source rows a step, and as many target rows
     max_steps : steps at most; None for the paper's 200 epochs of the smaller domain
     evaluate_every : steps between evaluation points; None for one epoch of the smaller domain
-    tol : stop when loss, defects and multipliers all move by less than this; 0 never stops early
+    tol : stop when loss, defects and multipliers all move by less than this; 0 never stops early. CoLOR's
+        "pooled" stops once its choice has not improved for four evaluation points instead
     standardize : "global" (one scale, for embeddings), "feature" (unit variance, for tables), "auto", or None
     backbone : maps rows to vectors (or to maps of cells, which count as their mean) and is trained along, in
         place of ``hidden`` and ``dropout``. A name such as
@@ -89,7 +90,8 @@ class NetworkClassifier(OpenSetClassifier):
     weights_, architecture_ : the network, as arrays shaped members × in × out
     scaling_ : how features are centred and scaled
     history_ : a record for every member and evaluation point
-    stop_reason_ : "converged" or "max_steps";  ``n_steps_`` the steps taken
+    stop_reason_ : "converged" (in CoLOR also: the choice stopped improving) or "max_steps"
+    n_steps_ : the steps taken
     """
 
     row_kind_: RowKind

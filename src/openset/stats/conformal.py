@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -61,6 +62,15 @@ def threshold_after_choice(
     allowed = int(np.searchsorted(chance, error, side="right")) - 1
     kept = fpr if allowed >= 0 else float(1 - error ** (1 / n))
     return SourceThreshold(float(scores[n - 1 - max(allowed, 0)]), fpr, kept, n)
+
+
+def rows_for_threshold_after_choice(fpr: float, *, n_compared: int = 1, confidence: float = 0.95) -> int:
+    """How many held-out source rows :func:`threshold_after_choice` needs to keep ``fpr``, if none may exceed it.
+
+    >>> rows_for_threshold_after_choice(0.01, n_compared=360)
+    884
+    """
+    return math.ceil(math.log((1 - confidence) / n_compared) / math.log1p(-fpr))
 
 
 def benjamini_hochberg(p_values: ArrayLike, fdr: float, *, max_density_ratio: float = 1.0) -> NDArray[np.bool_]:

@@ -189,6 +189,12 @@ def test_the_recall_is_flatter_on_narrow_tables(given, n_features, sharpness):
     assert [group.logit_multiplier for group in model._groups()] == sharpness
 
 
+def test_a_bound_that_the_paper_s_rule_does_not_use_changes_nothing_of_it():
+    plain, bounded = CoLOR(selection="paper"), CoLOR(selection="paper", multiplier_bounds=(0.1,))
+    plain.n_features_in_ = bounded.n_features_in_ = 300
+    assert plain._groups() == bounded._groups() and plain._groups()[0].dropout == 0.2
+
+
 def test_no_head_sinks_to_calling_nothing_novel():
     """A tenth of the target lies six deviations from any known row; at a slope of 1 AUPRC is .06 here."""
     random = np.random.default_rng(0)

@@ -15,10 +15,10 @@ from joblib import Parallel, delayed, parallel_config
 from sklearn.neural_network import MLPClassifier
 
 from openset import __version__, evaluate, make_background_shift
-from openset.demo import digits_problem
 from openset.errors import FitWarning
 from openset.progress import progress_bar
 from openset.registry import get_method
+from openset.shift.digits import digits_problem
 from openset.stats.metrics import auprc, auroc
 
 OUT = Path(__file__).parents[1] / "docs" / "evidence"

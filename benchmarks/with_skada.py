@@ -26,8 +26,8 @@ from sklearn.preprocessing import StandardScaler
 
 from openset import CoLOR, __version__, evaluate, make_background_shift
 from openset.bench.problems import get_source
-from openset.demo import digits_problem
 from openset.progress import progress_bar
+from openset.shift.digits import digits_problem
 
 ROOT = Path(__file__).parents[1]
 DATA = ROOT.parent / "shared" / "data"

@@ -13,7 +13,7 @@ from openset.bench.problems import (
     problem_sources,
     register_source,
 )
-from openset.demo import digits_problem
+from openset.shift.digits import digits_problem
 
 SMALL = {
     "digits": {},
@@ -64,7 +64,11 @@ def test_a_builder_s_split_becomes_a_problem():
     assert problem.X.tolist() == [[0, 1], [2, 3], [4, 5]] and problem.y.tolist() == ["a", "b", "a"]
     assert problem.y_target.tolist() == ["a", "b", "new"] and problem.y_test.tolist() == ["b", "new"]
     assert problem.X_test.tolist() == [[12, 13], [16, 17]]
-    assert (problem.manifest_checksum, problem.stand_in_for) == ("abc", "Amazon Reviews")
+    assert problem.stand_in_for == "Amazon Reviews"
+    same, changed = (problem_from_split(r, split).manifest_checksum for r in (rows.copy(), rows + (rows == 16)))
+    split.manifest.checksum = "abd"
+    other = problem_from_split(rows, split).manifest_checksum
+    assert problem.manifest_checksum == same and len({same, changed, other}) == 3
 
 
 def test_bad_requests():

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from openset.bench import runs
-from openset.bench.runs import Run, code_version, execute, expand
+from openset.bench.runs import Run, _what_runs, code_version, execute, expand
 from openset.bench.spec import parse_spec
 from openset.learn.memory import TrainingMemory
 from openset.learn.train import _Run
@@ -95,6 +95,14 @@ def test_a_failure_is_a_result_with_its_traceback():
     result = execute(replace(RUN, parameters='{"max_steps":-1}'), None)
     assert "Traceback" in result.failure and "max_steps=-1 is not valid" in result.failure
     assert result.metrics == {}
+
+
+def test_words_about_code_do_not_make_another_version():
+    code = "X = 1\n\ndef f(a):\n    return a + X\n"
+    told = '"""A module."""\nX = 1  # one\n"""About X."""\n\ndef f(a):\n    """Adds."""\n    return a + X\n'
+    assert _what_runs(code) == _what_runs(told)
+    assert _what_runs(code) != _what_runs(code.replace("X = 1", "X = 2")) != _what_runs(code.replace("+", "-"))
+    assert _what_runs("def f():\n    'g'") != _what_runs("def f():\n    return 'g'")
 
 
 def test_the_code_version_is_stable_and_names_the_version():

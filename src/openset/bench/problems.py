@@ -134,16 +134,17 @@ def problem_from_split(rows: NDArray[Any], split: Any, *, stand_in_for: str = ""
 
     With this a dataset's source takes a few lines: read labels and features, build the split, return this.
     """
+    X, X_target, X_test = (rows[part] for part in (split.source, split.target, split.test_target))
     return BenchProblem(
-        X=rows[split.source],
+        X=X,
         y=split.label[split.source],
-        X_target=rows[split.target],
-        X_test=rows[split.test_target],
+        X_target=X_target,
+        X_test=X_test,
         y_test=split.label[split.test_target],
         y_target=split.label[split.target],
         novel_fraction=split.novel_fraction,
         novel_label=split.novel_label,
-        manifest_checksum=split.manifest.checksum,
+        manifest_checksum=rows_checksum(np.array(split.manifest.checksum), X, X_target, X_test),
         stand_in_for=stand_in_for,
     )
 
@@ -212,7 +213,7 @@ def _digits(
     setting: Setting, novel: str, seed: int, data_dir: Path | None, *, novel_fraction: float | None = None
 ) -> BenchProblem:
     """The demo's digits."""
-    from openset.demo import NOVEL_DIGIT, digits_problem
+    from openset.shift.digits import NOVEL_DIGIT, digits_problem
 
     check_novel("digits", novel, str(NOVEL_DIGIT))
     data = digits_problem(seed, shift=setting == "shift")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import functools
 import hashlib
 import json
@@ -30,7 +31,7 @@ _NOT_COMPUTING_FOLDERS = ("commands", "exporting", "report")
 _COMPUTING_IN_BENCH = ("problems.py", "datasets.py", "exact.py", "runs.py")
 
 _TRAINING = TrainingMemory()
-"""MSP, entropy, maximum logit and energy follow each other in a split, and share their classifier's training."""
+"""Source-only, MSP, entropy, maximum logit and energy follow each other in a split, and share one training."""
 
 
 @dataclass(frozen=True)
@@ -133,7 +134,7 @@ def expand(spec: Spec, data_dir: Path | None = None) -> list[PlannedRun]:
 
 @functools.cache
 def code_version() -> str:
-    """The version, and a checksum of the package's files that can change a run's numbers."""
+    """The version, and a checksum of the package's code that can change a run's numbers."""
     root = Path(__file__).parents[1]
     digest = hashlib.sha256()
     for path in sorted(root.rglob("*.py")):
@@ -143,8 +144,31 @@ def code_version() -> str:
             continue
         if folder == "bench" and place.name not in _COMPUTING_IN_BENCH:
             continue
-        digest.update(f"{place}\0".encode() + path.read_bytes())
+        digest.update(f"{place}\0{_what_runs(path.read_text('utf-8'))}".encode())
     return f"{__version__}+{digest.hexdigest()[:12]}"
+
+
+def _what_runs(source: str) -> str:
+    """A module without comments and docstrings, which change no number.
+
+    >>> _what_runs("x = 1  # one") == _what_runs("'About x.'; x = 1") != _what_runs("x = 2")
+    True
+    """
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        body = getattr(node, "body", None)
+        if isinstance(body, list):
+            node.body = [part for part in body if not _is_text(part)]  # type: ignore[attr-defined]
+    return ast.dump(tree)
+
+
+def _is_text(statement: ast.stmt) -> bool:
+    """Whether it is a string that nobody reads: a docstring, also below a constant."""
+    return (
+        isinstance(statement, ast.Expr)
+        and isinstance(statement.value, ast.Constant)
+        and isinstance(statement.value.value, str)
+    )
 
 
 def execute(run: Run, data_dir: Path | None) -> RunResult:
@@ -167,7 +191,7 @@ def _execute(run: Run, data_dir: Path | None) -> RunResult:
     solve = get_source(run.dataset).solve
     estimator = _load(run.method) if solve is None else None
     started = time.perf_counter()
-    problem = _problem_of(_split_of(run), data_dir)
+    problem = load_problem(run, data_dir)
     if solve is not None:
         return _solved(solve, run, problem, started)
     assert estimator is not None
@@ -213,6 +237,11 @@ def _solved(solve: Callable[..., dict[str, float]], run: Run, problem: BenchProb
         manifest_checksum=problem.manifest_checksum,
         stand_in_for=problem.stand_in_for,
     )
+
+
+def load_problem(run: Run, data_dir: Path | None) -> BenchProblem:
+    """The problem that a run is on."""
+    return _problem_of(_split_of(run), data_dir)
 
 
 @functools.lru_cache(maxsize=1)

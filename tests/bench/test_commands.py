@@ -1,11 +1,16 @@
 from __future__ import annotations
 
+import shlex
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
+from dataclasses import replace
 
 import pytest
 from typer.testing import CliRunner
 
+from openset.bench.runs import RunResult, code_version
 from openset.cli import app
 from openset.errors import MissingExtraError
 
@@ -52,6 +57,10 @@ def test_run_table_figure_and_export(tmp_path):
     assert r"\begin{tabular}" in run("table", spec, *store, "--format", "latex").stdout
     run("table", spec, *store, "--format", "csv", "--output", tmp_path / "t.csv")
     assert (tmp_path / "t.csv").read_text().startswith("problem,x,setting,")
+    (tmp_path / "t.html").write_text("mine")
+    refused = run("table", spec, *store, "--output", tmp_path / "t.html")
+    assert refused.exit_code == 2 and "end its name in .md, .csv, .tex, .txt, or say --format" in refused.stderr
+    assert (tmp_path / "t.html").read_text() == "mine"
     run("table", spec, *store, "--output", tmp_path / "t.txt")
     assert "mahalanobis" in (tmp_path / "t.txt").read_text()
 
@@ -68,14 +77,85 @@ def test_run_table_figure_and_export(tmp_path):
         (("run", "nonsense"), "spec='nonsense'"),
         (("table", "quick", "--store", "none.sqlite"), "no result store 'none.sqlite'"),
         (("export", "--store", "none.sqlite", "--output", "x.csv"), "no result store"),
+        (
+            ("run", "quick", "--store", "none/s.sqlite"),
+            "no folder none: make it first, or name another with --store",
+        ),
+        (("run", "quick", "--store", "."), ". is a folder: name a file with --store"),
+        (("run", "quick", "--store", "damaged"), "damaged cannot be used (file is not a database)"),
+        (("table", "quick", "--store", "damaged"), "damaged cannot be used (file is not a database)"),
+        (("table", "quick", "--out", "none/x.md"), "there is no folder none: make it first"),
+        (("table", "quick", "--out", "."), ". is a folder: name a file with --output"),
+        (("figure", "quick", "--out", "none/x.svg"), "there is no folder none: make it first"),
+        (("figure", "quick", "--out", "."), ". is a folder: name a file with --output"),
+        (("export", "--output", "none/x.csv"), "there is no folder none: make it first"),
+        (("export", "--output", "."), ". is a folder: name a file with --output"),
+        (("run", "bad.toml"), "spec 'bad', method 1: 'dd' is not valid: expected a table"),
+        (("run", "table-msp", "--data", "."), "sun to stand in for sun397"),
     ],
 )
 def test_usage_errors_without_a_traceback(arguments, message, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "damaged").write_bytes(b"SQLite format 3" + b"?" * 5000)
+    (tmp_path / "bad.toml").write_text("method = ['dd']\n[[problem]]\ndataset = 'digits'")
     result = run(*arguments)
     assert result.exit_code == 2
     assert message in " ".join(result.output.replace("│", " ").split())
-    assert "Traceback" not in result.output
+    assert "Traceback" not in result.output and isinstance(result.exception, SystemExit)
+
+
+def test_stored_failures_are_counted_and_the_way_to_try_again_named(tmp_path):
+    spec, store = tmp_path / "mine.toml", ("--store", tmp_path / "runs.sqlite")
+    spec.write_text(TEN_ROWS.replace('"knn"', '"knn"\nparameters = { fpr = 7 }'))
+    assert "0 already stored, 1 failed;" in run("run", spec, *store).stderr
+    again = run("run", spec, *store).stderr
+    assert "2 already stored (1 of them failed: --retry-failed tries again), 0 failed;" in again
+    assert "1 already stored, 1 failed;" in run("run", spec, *store, "--retry-failed").stderr
+
+
+def test_a_stand_in_is_named_before_the_sweep(tmp_path, monkeypatch):
+    from openset.bench import problems
+
+    moon = replace(problems.get_source("synthetic"), name="moon", files=("moon.npy",), stand_in="synthetic")
+    monkeypatch.setitem(problems._SOURCES, "moon", moon)
+    monkeypatch.setattr(
+        "openset.bench.runner._results", lambda on, runs, *rest: ((run, RunResult()) for run in runs)
+    )
+    monkeypatch.setattr("openset.bench.commands._print", lambda results: None)
+    spec = tmp_path / "mine.toml"
+    spec.write_text(TEN_ROWS.replace('"synthetic"', '"moon"'))
+    result = run("run", spec, "--data", tmp_path, "--store", tmp_path / "runs.sqlite")
+    assert result.stderr.startswith(f"moon is not in {tmp_path}: synthetic stands in for it.\n"), result.output
+    spec.write_text(TEN_ROWS)
+    assert "stands in" not in run("run", spec, "--data", tmp_path, "--store", tmp_path / "runs.sqlite").stderr
+
+
+def test_tables_can_be_read_while_another_process_writes(tiny_path, finished, tmp_path, monkeypatch):
+    monkeypatch.setattr("openset.bench.store.WAIT", 0.05)
+    store = ("--store", finished.path)
+    with closing(sqlite3.connect(finished.path, isolation_level=None)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        assert "CoLOR" in run("table", tiny_path, *store).stdout
+        assert "12 rows" in run("export", *store, "--output", tmp_path / "runs.csv").stderr
+        refused = run("run", tiny_path, *store)
+    assert refused.exit_code == 2 and "another process is writing to it" in refused.stderr
+
+
+def test_the_commands_on_a_page_make_it_again(tmp_path):
+    spec, page = tmp_path / "my spec.toml", tmp_path / "my page.md"
+    spec.write_text(TEN_ROWS + "[figure]\nkind = 'bars'\n")
+    store = ("--store", tmp_path / "my runs.sqlite")
+    assert run("run", spec, *store).exit_code == 0
+    assert run("table", spec, *store, "--code", code_version(), "--out", page).exit_code == 0
+    before = page.read_text()
+    page.unlink()
+    commands = [shlex.split(line) for line in before.splitlines() if line.startswith("    openset bench ")]
+    assert [command[2] for command in commands] == ["run", "table", "figure"]
+    assert all(command[command.index("--store") + 1] == str(store[1]) for command in commands)
+    for command in commands:
+        ended = run(*command[2:])
+        assert ended.exit_code == 0, ended.output
+    assert page.read_text() == before and (tmp_path / "my page.svg").exists()
 
 
 def test_an_interrupted_run_says_how_to_continue(tmp_path, monkeypatch):

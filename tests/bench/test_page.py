@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -68,18 +69,25 @@ def results(tiny, finished):
     return results_of(tiny, finished)
 
 
-def test_a_page_has_commands_versions_date_and_times(results):
+def test_a_page_has_commands_versions_date_and_times(results, tiny_path):
     page = results_page(results, Path("docs/results/it.md"), Path("my data"))
-    assert "    openset bench run tiny --data 'my data' --jobs 2\n" in page
-    assert "    openset bench table tiny --data 'my data' --out docs/results/it.md\n" in page
+    assert f"    openset bench run {tiny_path} --data 'my data' --jobs 2\n" in page
+    assert f"    openset bench table {tiny_path} --data 'my data' --out docs/results/it.md\n" in page
     assert f"with openset {results.code} (python 3." in page and re.search(r"^on \d{4}-\d\d-\d\d", page, re.M)
     assert "## Time" in page and re.search(r"\| knn \| 4 \| \d+\.\d \| \d+ \|", page)
     assert "stand-in" not in page
 
 
-def test_a_page_on_a_stand_in_says_so(results):
-    from dataclasses import replace
+def test_a_page_names_spec_store_and_code_as_they_were_given(results):
+    shipped = replace(results, spec=replace(results.spec, path=None))
+    page = results_page(shipped, Path("it.md"), None)
+    assert "    openset bench run tiny --jobs 2\n    openset bench table tiny --out it.md\n" in page
+    page = results_page(shipped, Path("it.md"), None, Path("my runs.sqlite"), "0.1+abc")
+    assert "    openset bench run tiny --store 'my runs.sqlite' --jobs 2\n" in page
+    assert "    openset bench table tiny --store 'my runs.sqlite' --code 0.1+abc --out it.md\n" in page
 
+
+def test_a_page_on_a_stand_in_says_so(results):
     replaced = replace(results, blocks=[replace(block, stand_in_for="SUN397") for block in results.blocks])
     page = results_page(replaced, Path("it.md"), None)
     assert page.startswith("# A tiny experiment (on stand-in data)\n")

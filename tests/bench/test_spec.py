@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from openset.bench.problems import get_source
 from openset.bench.runs import expand
 from openset.bench.spec import built_in_specs, load_spec, parse_spec
 from openset.bench.summary import paper_figures
@@ -60,7 +61,9 @@ def test_all_means_every_method_that_takes_a_table():
         ("speed = 3\n" + PROBLEM + METHOD, "spec 's': unknown key 'speed': expected some of title"),
         (PROBLEM + "sed = [1]\n" + METHOD, "spec 's', problem 1: unknown key 'sed'"),
         (PROBLEM + METHOD + "[[method]]\nlabel = 'x'", "method 2: the key 'name' is missing"),
-        (PROBLEM + "seeds = ['a']\n" + METHOD, "an entry of seeds = 'a' is not valid: expected a int"),
+        (PROBLEM + "seeds = ['a']\n" + METHOD, "an entry of seeds = 'a' is not valid: expected an integer"),
+        (PROBLEM + "seeds = [-1]\n" + METHOD, "problem 1: seed -1 is not valid: expected an integer from 0"),
+        (PROBLEM + f"seeds = [{2**63}]\n" + METHOD, "problem 1: seed 9223372036854775808 is not valid"),
         (PROBLEM + "seeds = []\n" + METHOD, "seeds is empty"),
         (PROBLEM + "settings = ['no']\n" + METHOD, "setting='no' is not valid: expected one of 'shift'"),
         (PROBLEM + METHOD + METHOD, "two methods are called 'dd'"),
@@ -70,11 +73,57 @@ def test_all_means_every_method_that_takes_a_table():
         ("table = 'long'\n" + PROBLEM + METHOD, "table='long' is not valid"),
         (PROBLEM + METHOD + "[figure]\nkind = 'pie'", "kind='pie' is not valid"),
         (PROBLEM + "[[method]]\nname = 'all'\nlabel = 'x'", r"method 1 \(all\): unknown key 'label'"),
+        ("title = ['a']\n" + PROBLEM + METHOD, r"title = \['a'\] is not valid: expected a string"),
+        ("problem = [1, 2]\n" + METHOD, "problem 1: 1 is not valid: expected a table"),
+        ("method = ['dd']\n" + PROBLEM, "method 1: 'dd' is not valid: expected a table"),
+        ("figure = 3\n" + PROBLEM + METHOD, "figure: 3 is not valid: expected a table"),
+        (PROBLEM + METHOD + "[figure]\nkind = 'bars'\nx_label = 3", "figure: x_label = 3 is not valid"),
+        (PROBLEM + METHOD + "[figure]\nkind = 'bars'\nmetrics = []", "figure: metrics is empty"),
+        ("metrics = []\n" + PROBLEM + METHOD, "metrics is empty"),
+        ("metrics = [['auroc']]\n" + PROBLEM + METHOD, "an entry of metrics = .* expected a string"),
+        (PROBLEM + "label = 3\n" + METHOD, "problem 1: label = 3 is not valid: expected a string"),
+        (PROBLEM + METHOD + "label = ['a']", r"method 1: label = \['a'\] is not valid: expected a string"),
+        (PROBLEM + "encoder = 3\n" + METHOD, "problem 1: encoder = 3 is not valid: expected a string"),
+        (PROBLEM + "preset = ['cifar100']\n" + METHOD, r"problem 1: preset=\['cifar100'\] is not valid"),
+        (PROBLEM + "preset = 'cifar10'\n" + METHOD, "preset='cifar10' is not valid: expected .*'cifar100'"),
+        (PROBLEM + "paper = ['msp']\n" + METHOD, r"problem 1: paper=\['msp'\] is not valid"),
+        (PROBLEM + "paper = 'mps'\n" + METHOD, "paper='mps' is not valid: .*'msp', 'synthetic-r-eta'"),
+        (PROBLEM + "x = 'a'\n" + METHOD, "problem 1: x='a' is not valid: expected a number"),
+        (PROBLEM + METHOD + "x = 'a'", "method 1: x='a' is not valid: expected a number"),
+        (PROBLEM + METHOD + "sweep = { fpr = [[0.1]] }", r"an entry of sweep fpr=\[0.1\] .* expected a number"),
+        (PROBLEM + METHOD + "sweep = { fpr = ['a'] }", "method 1: an entry of sweep fpr='a' is not valid"),
+        (PROBLEM + METHOD + "sweep = { fpr = [] }", "method 1: sweep={'fpr': .* one name with a list of numbers"),
+        (PROBLEM + METHOD + "parameters = { k = 2020-01-01 }", "method 1: parameters k = .* expected a number"),
+        (PROBLEM + "options = { a = [10:00:00] }\n" + METHOD, "problem 1: options a = .* expected a number"),
     ],
 )
 def test_errors_name_the_place(text, message):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match=message) as caught:
         parse_spec(text, "s")
+    assert str(caught.value).startswith("spec 's'")
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("preset = 'cifar100'", ""),
+        ("encoder = 'minilm'\nlabel = 'a'", "encoder = 'clip'\nlabel = 'a'"),
+        ("options = { novel_fraction = 0.1 }\nlabel = 'a'", "options = { novel_fraction = 0.2 }\nlabel = 'a'"),
+    ],
+)
+def test_different_problems_need_names_of_their_own(one, other):
+    with pytest.raises(ValueError, match="two different problems are called .*: give each a label of its own"):
+        parse_spec(f"{PROBLEM}{one}\n{PROBLEM}{other}\n{METHOD}", "s")
+
+
+def test_splits_of_one_problem_may_stand_in_two_entries():
+    shared = PROBLEM + "options = { novel_fraction = 0.1 }\nlabel = 'a'\n"
+    spec = parse_spec(
+        f"{shared}settings = ['shift']\n{shared}settings = ['no-shift']\nseeds = [1]\n{METHOD}", "s"
+    )
+    assert [(p.title, p.settings) for p in spec.problems] == [("a", ("shift",)), ("a", ("no-shift",))]
+    elsewhere = PROBLEM + "settings = ['no-shift']\nlabel = 'a'\n"
+    assert len(parse_spec(f"{shared}settings = ['shift']\n{elsewhere}{METHOD}", "s").problems) == 2
 
 
 def test_loading_by_name_and_by_path(tiny_path, tmp_path):
@@ -84,6 +133,10 @@ def test_loading_by_name_and_by_path(tiny_path, tmp_path):
         load_spec("quik")
     with pytest.raises(ValueError, match="no spec file"):
         load_spec(str(tmp_path / "none.toml"))
+    assert (load_spec("quick").path, load_spec(str(tiny_path)).path) == (None, tiny_path)
+    (tmp_path / "latin.toml").write_bytes("title = 'é'".encode("latin-1"))
+    with pytest.raises(ValueError, match=r"latin\.toml is not valid TOML, which is UTF-8 text"):
+        load_spec(str(tmp_path / "latin.toml"))
 
 
 NAMED_BY_THE_PAPER = {
@@ -109,6 +162,24 @@ def test_built_in_specs_can_be_planned(name, spec):
 def test_every_experiment_of_the_paper_has_a_spec():
     assert set(built_in_specs()) >= NAMED_BY_THE_PAPER
     assert built_in_specs()["quick"].missing_files(None) == []
+
+
+def test_every_experiment_on_sun397_has_the_paper_s_settings():
+    presets = {"microsoft/resnet-50": "sun397_resnet50", "openai/clip-vit-large-patch14": "sun397_vitl14"}
+    problems = [(spec.name, p) for spec in built_in_specs().values() for p in spec.problems]
+    found = {(name, p.encoder, p.preset) for name, p in problems if p.encoder in presets}
+    assert "table-msp" in {name for name, _, _ in found}
+    assert found == {(name, encoder, presets[encoder]) for name, encoder, _ in found}
+
+
+def test_missing_files_are_those_of_the_paper_and_of_the_stand_in(tmp_path):
+    (missing,) = built_in_specs()["table-msp"].missing_files(None)
+    sun397, sun = get_source("sun397"), get_source("sun")
+    assert missing == f"{', '.join(sun397.files)} (or, for sun to stand in for sun397, {', '.join(sun.files)})"
+    for name in sun.files:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    assert built_in_specs()["table-msp"].missing_files(tmp_path) == []
 
 
 def test_a_method_s_own_preset_or_none():

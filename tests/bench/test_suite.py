@@ -92,3 +92,17 @@ def suite_block(problem, default, other):
         return Row(label, "color", None, {}, {"auprc": values, "best_head_auprc": values}, 1.0, 0, 0)
 
     return Block(problem, None, "shift", (), (row("color", default), row("rule", other)), 0.1, "", True)
+
+
+def test_a_suite_needs_what_it_judges():
+    text = 'table = "suite"\n[[problem]]\ndataset = "digits"\n[[method]]\nname = "dd"'
+    with pytest.raises(ValueError, match="judges a method called 'color': give one that label"):
+        parse_spec(text, "s")
+
+
+def test_no_heads_no_table_of_heads(tmp_path):
+    text = 'table = "heads"\n[[problem]]\ndataset = "digits"\nseeds = [0]\n[[method]]\nname = "knn"'
+    spec, store = parse_spec(text, "s"), Store(tmp_path / "s.sqlite")
+    sweep(spec, store)
+    (only,) = tables_of(results_of(spec, store))
+    assert [row[0].text for row in only.sections[0].rows] == ["knn"]

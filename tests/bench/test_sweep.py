@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import io
 import multiprocessing
 import os
 import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
+from openset.bench import runner, runs
 from openset.bench.runner import seconds_per_method, sweep, time_left
 from openset.bench.runs import RunResult, code_version, expand
 from openset.bench.spec import parse_spec
@@ -70,6 +74,29 @@ def test_a_finished_sweep_runs_nothing_again(tiny, finished):
 def kill_workers():
     for child in multiprocessing.active_children():
         os.kill(child.pid, signal.SIGKILL)
+
+
+def test_runs_on_other_rows_are_not_taken_for_these(two_methods, tmp_path, monkeypatch):
+    store = Store(tmp_path / "s.sqlite")
+    sweep(two_methods, store)
+    build = runs.build_problem
+    monkeypatch.setattr(runs, "build_problem", lambda *a, **k: replace(build(*a, **k), manifest_checksum="other"))
+    runs._problem_of.cache_clear()
+    with pytest.raises(ValueError, match="runs on other rows of synthetic than those in the data folder: name"):
+        sweep(two_methods, store)
+    runs._problem_of.cache_clear()
+
+
+def test_a_narrow_terminal_shows_how_far_a_sweep_is(tiny, finished, monkeypatch):
+    file = io.StringIO()
+    monkeypatch.setattr("rich.console.Console", lambda **_: Console(file=file, width=60, force_terminal=True))
+    todo = [replace(planned.run, dataset="a-dataset-with-a-very-long-name") for planned in expand(tiny)]
+    with runner._progress(todo, 2, {"color": 9000.0, "knn": 1.0}, enabled=True) as progress:
+        progress.started(todo[0])
+        progress.finished(todo[0], RunResult(failure="no"))
+        progress.started(todo[1])
+    shown = " ".join(file.getvalue().split())
+    assert "1/12 runs, about 8:4" in shown and "h left, 1 failed" in shown and "0:00:00" in shown
 
 
 def test_a_run_whose_worker_is_killed_once_is_tried_again(tiny, finished):

@@ -14,7 +14,7 @@ from openset.bench.figures import draw
 from openset.bench.runs import RunResult, expand
 from openset.bench.spec import METRICS, parse_spec
 from openset.bench.store import Store
-from openset.bench.summary import paper_figures
+from openset.bench.summary import compare, paper_figures
 from openset.bench.tables import (
     Cell,
     Section,
@@ -145,6 +145,57 @@ def test_the_terminal_form_fits_80_columns(results):
     assert max(map(len, printed.splitlines())) <= 80 and "…" not in printed
     for word in ("Made up", "0.80±0.13", "k_NN", "6 splits", "signed-rank"):
         assert word in printed
+
+
+@pytest.mark.parametrize("width", [60, 80])
+def test_columns_that_do_not_fit_stand_below(width):
+    headings = ("method", "AUROC", "wins", "AUPRC", "wins", "FPR at 95 % TPR", "wins", "top-1", "s")
+    ours = (
+        "color, library defaults",
+        "0.82±0.07",
+        "12",
+        "0.83±0.07",
+        "11",
+        "0.81±0.02",
+        "10",
+        "0.85±0.01",
+        "90001",
+    )
+    paper = ("  in the paper", "0.81/0.72/0.63", "", "0.61/0.52/0.43", "", "0.41/0.32/0.23", "", "0.21", "")
+    rows = tuple(tuple(map(Cell, texts)) for texts in (ours, paper))
+    file = io.StringIO()
+    Console(file=file, width=width).print(terminal(Table("t", headings, (Section("s", rows),)), width))
+    printed = file.getvalue()
+    assert max(map(len, printed.splitlines())) <= width and "…" not in printed
+    assert all(text in printed for text in (*ours[1:], *paper[1:])) and printed.count("color,") > 1
+
+
+@pytest.mark.parametrize(
+    ("labels", "reference"),
+    [({"conop": "color", "color": "color"}, "color"), ({"mine": "color", "dd": "dd"}, "mine"),
+     ({"grid 1": "color", "grid 2": "color"}, None)],
+)  # fmt: skip
+def test_color_is_what_others_are_compared_with(results, labels, reference):
+    (block,) = results.blocks
+    rows = [
+        replace(block.rows[i], label=label, method=method) for i, (label, method) in enumerate(labels.items())
+    ]
+    found = compare([replace(block, rows=tuple(rows))], ["auroc"])
+    assert {c.reference for c in found} == ({reference} if reference else set())
+
+
+def test_a_metric_that_some_methods_lack_is_left_blank(tmp_path):
+    results = fill(tmp_path / "runs.sqlite", SPEC.replace('"top1"]', '"top1", "best_head_auprc"]'))
+    table = comparison_table(results)
+    assert table is not None and [cell.text for cell in table.sections[0].rows[0]][-2:] == ["–", "–"]
+
+
+def test_latex_and_markdown_escape_what_they_read_as_their_own():
+    table = Table("50 % {x}", ("α̂", "~n^2"), (Section("a_b", ((Cell("[0.1, 0.2]"), Cell("a|b > $1")),)),))
+    tex = latex(table)
+    assert r"50 \% \{x\}" in tex and r"$\hat\alpha$ & \textasciitilde{}n\textasciicircum{}2" in tex
+    assert r"{[}0.1, 0.2] & a|b $>$ \$1 \\" in tex
+    assert r"| [0.1, 0.2] | a\|b > $1 |" in markdown(table)
 
 
 def test_failures_and_missing_runs_are_told(tmp_path):

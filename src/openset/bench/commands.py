@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from openset.commands.console import INTERRUPTED, helpful_errors
+
 if TYPE_CHECKING:
+    from openset.bench.runner import SweepReport
     from openset.bench.spec import Spec
     from openset.bench.tables import Results
-
-T = TypeVar("T")
 
 app = typer.Typer(help="The paper's experiments: run, continue, tabulate, draw.", no_args_is_help=True)
 
@@ -46,6 +46,9 @@ StorePath = Annotated[Path, typer.Option("--store", help="The SQLite file with a
 DataFolder = Annotated[Path | None, typer.Option("--data", help="Folder with the datasets.")]
 Code = Annotated[str | None, typer.Option(help="Show runs of another code version than this one.")]
 STORE = Path("openset-bench.sqlite")
+PAGE = ".md"
+FORMS = {".csv": Form.csv, ".tex": Form.latex, ".txt": Form.terminal}
+"""What the end of a file's name says; a page of results is more than a table."""
 
 
 @app.command("list")
@@ -106,25 +109,35 @@ def run_command(
 
         openset bench run my-experiment.toml --data ../shared/data --jobs 2
     """
-    from openset.bench.runner import sweep
+    from openset.bench.runner import check_available, sweep
     from openset.bench.spec import load_spec
     from openset.bench.store import Store
     from openset.bench.tables import results_of
 
-    chosen = _checked(lambda: load_spec(spec))
-    kept = _checked(lambda: Store(store))
     options: dict[str, Any] = {"data_dir": data, "jobs": jobs, "on": on.value, "retry_failed": retry_failed}
-    try:
-        report = _checked(lambda: sweep(chosen, kept, **options, show_progress=True))
-    except KeyboardInterrupt:
-        typer.echo(f"Stopped. Finished runs are in {store}; the same command continues.", err=True)
-        raise typer.Exit(130) from None
-    _print(results_of(chosen, kept, data_dir=data))
+    with helpful_errors(verbose=False):
+        chosen = load_spec(spec)
+        check_available(chosen, data)
+        kept = Store(store)
+        for name, stand_in in chosen.stand_ins(data).items():
+            typer.echo(f"{name} is not in {data or '--data'}: {stand_in} stands in for it.", err=True)
+        try:
+            report = sweep(chosen, kept, **options, show_progress=True)
+        except KeyboardInterrupt:
+            typer.echo(f"Stopped. Finished runs are in {store}; the same command continues.", err=True)
+            raise typer.Exit(INTERRUPTED) from None
+        results = results_of(chosen, kept, data_dir=data)
+    _print(results)
+    typer.echo(f"{_what_was_done(report)}; results in {store}.", err=True)
+
+
+def _what_was_done(report: SweepReport) -> str:
+    again = (
+        f" ({report.failed_before} of them failed: --retry-failed tries again)" if report.failed_before else ""
+    )
     done = report.planned - report.skipped
-    typer.echo(
-        f"{done} runs in {report.seconds:.0f} s, {report.skipped} already stored, {report.failed} failed; "
-        f"results in {store}.",
-        err=True,
+    return (
+        f"{done} runs in {report.seconds:.0f} s, {report.skipped} already stored{again}, {report.failed} failed"
     )
 
 
@@ -149,25 +162,33 @@ def table_command(
 
         openset bench table quick --out docs/results/quick.md
     """
-    results = _results(spec, store, code, data)
-    if output is None and form is None:
-        _print(results)
-    elif output is None:
-        typer.echo(_text(results, form or Form.terminal), nl=False)
-    else:
-        output.write_text(
-            _page(results, output, data) if form is None else _text(results, form), encoding="utf-8"
-        )
-
-
-def _page(results: Results, output: Path, data: Path | None) -> str:
-    """What a file of that name gets: a page of results for Markdown, else the table alone."""
     from openset.bench.page import results_page
 
-    forms = {".csv": Form.csv, ".tex": Form.latex}
-    if output.suffix == ".md":
-        return results_page(results, output, data)
-    return _text(results, forms.get(output.suffix, Form.terminal))
+    with helpful_errors(verbose=False):
+        if output is not None:
+            _check_output(output)
+            form = form or _form_of(output)
+        results = _results(spec, store, code, data)
+    if form is not None:
+        text = _text(results, form)
+    elif output is not None:
+        text = results_page(results, output, data, None if store == STORE else store, code)
+    else:
+        _print(results)
+        return
+    if output is None:
+        typer.echo(text, nl=False)
+        return
+    with helpful_errors(verbose=False):
+        output.write_text(text, encoding="utf-8")
+
+
+def _form_of(output: Path) -> Form | None:
+    """What a file of that name gets: a table in some form, or None for a page."""
+    if output.suffix not in (PAGE, *FORMS):
+        known = ", ".join((PAGE, *FORMS))
+        raise ValueError(f"cannot tell the format of {str(output)!r}: end its name in {known}, or say --format.")
+    return FORMS.get(output.suffix)
 
 
 @app.command("figure")
@@ -184,8 +205,9 @@ def figure_command(
     """
     from openset.bench.figures import draw
 
-    results = _results(spec, store, code, data)
-    _checked(lambda: draw(results, output))
+    with helpful_errors(verbose=False):
+        _check_output(output)
+        draw(_results(spec, store, code, data), output)
 
 
 @app.command("export")
@@ -200,10 +222,11 @@ def export_command(
     """
     from openset.bench.store import Store, export, head_rows, run_rows
 
-    _must_exist(store)
-    stored = _checked(lambda: Store(store)).all()
-    rows = run_rows(stored) if what is Rows.runs else head_rows(stored)
-    _checked(lambda: export(rows, output))
+    with helpful_errors(verbose=False):
+        _check_output(output)
+        stored = Store(store, read_only=True).all()
+        rows = run_rows(stored) if what is Rows.runs else head_rows(stored)
+        export(rows, output)
     typer.echo(f"{len(rows)} rows in {output}.", err=True)
 
 
@@ -212,13 +235,14 @@ def _results(spec: str, store: Path, code: str | None, data: Path | None) -> Res
     from openset.bench.store import Store
     from openset.bench.tables import results_of
 
-    _must_exist(store)
-    return _checked(lambda: results_of(load_spec(spec), Store(store), code, data))
+    return results_of(load_spec(spec), Store(store, read_only=True), code, data)
 
 
-def _must_exist(store: Path) -> None:
-    if not store.exists():
-        raise typer.BadParameter(f"there is no result store {str(store)!r}: run an experiment first.")
+def _check_output(output: Path) -> None:
+    """Before anything is computed for it."""
+    from openset.bench.store import check_place
+
+    check_place(output, "--output")
 
 
 def _print(results: Results) -> None:
@@ -228,7 +252,7 @@ def _print(results: Results) -> None:
     from openset.bench.tables import TESTABLE_SPLITS, comparison_table, terminal
 
     console = Console()
-    console.print(*map(terminal, tables_of(results)))
+    console.print(*(terminal(table, console.width) for table in tables_of(results)))
     if results.spec.table != "suite" and comparison_table(results) is None:
         console.print(f"Paired tests need {TESTABLE_SPLITS} splits of one dataset and setting.", style="dim")
 
@@ -251,13 +275,3 @@ def _text(results: Results, form: Form) -> str:
     file = io.StringIO()
     Console(file=file, width=80).print(*map(tables.terminal, shown))
     return file.getvalue()
-
-
-def _checked(call: Callable[[], T]) -> T:
-    """Turn an error that the user can mend into a usage error without a traceback."""
-    from openset.errors import MissingExtraError
-
-    try:
-        return call()
-    except (ValueError, MissingExtraError) as error:
-        raise typer.BadParameter(str(error)) from error

@@ -70,15 +70,18 @@ def _lines(ax: Any, series: dict[str, list[Row]], metric: str) -> None:
 
 
 def _bars(ax: Any, block: Block, metric: str) -> None:
+    from matplotlib import colormaps
+
     classes = list(dict.fromkeys(novel for novel, _ in block.splits))
     of_class = {novel: [i for i, split in enumerate(block.splits) if split[0] == novel] for novel in classes}
     width = 0.8 / len(block.rows)
+    colours = colormaps["tab10" if len(block.rows) <= 10 else "tab20"].colors  # type: ignore[attr-defined]
     for k, row in enumerate(block.rows):
         values = [row.values[metric][of_class[novel]] for novel in classes]
         kept = [v[~np.isnan(v)] for v in values]
         mean = [v.mean() if len(v) else np.nan for v in kept]
         sd = [v.std(ddof=1) if len(v) > 1 else 0.0 for v in kept]
         place = np.arange(len(classes)) + (k - (len(block.rows) - 1) / 2) * width
-        ax.bar(place, mean, width, yerr=sd, label=row.label, color=f"C{k}" if k < 10 else None, capsize=1.5)
+        ax.bar(place, mean, width, yerr=sd, label=row.label, color=colours[k % len(colours)], capsize=1.5)
     ax.set_xticks(range(len(classes)), classes)
     ax.set_ylim(0, 1.05)

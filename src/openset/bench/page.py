@@ -13,12 +13,22 @@ from openset.bench.tables import Cell, Results, Section, Table, markdown, title_
 _JOBS = 2
 
 
-def results_page(results: Results, path: Path, data_dir: Path | None) -> str:
-    """The page as Markdown; ``path`` is where it will lie, ``data_dir`` what the commands name as data folder."""
+def results_page(
+    results: Results,
+    path: Path,
+    data_dir: Path | None,
+    store: Path | None = None,
+    code: str | None = None,
+) -> str:
+    """The page as Markdown; ``path`` is where it will lie.
+
+    Its commands name the data folder, the store if it is another than the default, and the code version if one
+    was chosen.
+    """
     stored = [run for _, run in results.plan if run is not None]
     tables = tables_of(results)
     head = [f"# {title_of(results)}", "", *_notice(results), "Made by", ""]
-    head += [f"    {command}" for command in _commands(results, path, data_dir)]
+    head += [f"    {command}" for command in _commands(results, path, data_dir, store, code)]
     head += [
         "",
         f"on {max(run.finished_at for run in stored)[:10]} with openset {results.code} ({_versions(stored)}).",
@@ -42,12 +52,20 @@ def _notice(results: Results) -> Iterator[str]:
         yield ""
 
 
-def _commands(results: Results, path: Path, data_dir: Path | None) -> Iterator[str]:
-    data = f" --data {quote(str(data_dir))}" if data_dir is not None else ""
-    yield f"openset bench run {results.spec.name}{data} --jobs {_JOBS}"
-    yield f"openset bench table {results.spec.name}{data} --out {quote(str(path))}"
+def _commands(
+    results: Results, path: Path, data_dir: Path | None, store: Path | None, code: str | None
+) -> Iterator[str]:
+    spec = results.spec.argument
+    places = _option("data", data_dir) + _option("store", store)
+    shown = places + _option("code", code)
+    yield f"openset bench run {spec}{places} --jobs {_JOBS}"
+    yield f"openset bench table {spec}{shown}{_option('out', path)}"
     if results.spec.figure is not None:
-        yield f"openset bench figure {results.spec.name}{data} --out {quote(str(_figure_of(path)))}"
+        yield f"openset bench figure {spec}{shown}{_option('out', _figure_of(path))}"
+
+
+def _option(name: str, value: Path | str | None) -> str:
+    return "" if value is None else f" --{name} {quote(str(value))}"
 
 
 def _versions(stored: list[StoredRun]) -> str:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
 from openset.bench.problems import get_source
-from openset.bench.runs import PlannedRun, Run, RunResult, code_version, expand
+from openset.bench.runs import PlannedRun, Run, RunResult, code_version, expand, load_problem
 from openset.bench.spec import Spec
 from openset.bench.store import Store, StoredRun
 from openset.params import check_choice, check_integer
@@ -24,6 +24,8 @@ class SweepReport:
 
     planned: int
     skipped: int
+    failed_before: int
+    """Those skipped whose stored result is a failure."""
     failed: int
     seconds: float
 
@@ -51,6 +53,7 @@ def sweep(
     stored = store.get(run.key(code_version()) for run in runs)
     todo = [run for run in runs if not _is_done(stored.get(run.key(code_version())), retry_failed)]
     _prepare(todo, data_dir, show_progress)
+    _check_same_data(stored.values(), data_dir)
     failed = 0
     known_seconds = seconds_per_method(stored.values())
     with _progress(todo, jobs, known_seconds, enabled=show_progress and bool(todo)) as progress:
@@ -58,7 +61,20 @@ def sweep(
             store.put(run, result, spec=spec.name)
             failed += bool(result.failure)
             progress.finished(run, result)
-    return SweepReport(len(runs), len(runs) - len(todo), failed, time.perf_counter() - started)
+    failed_before = 0 if retry_failed else sum(bool(item.result.failure) for item in stored.values())
+    return SweepReport(len(runs), len(runs) - len(todo), failed_before, failed, time.perf_counter() - started)
+
+
+def _check_same_data(stored: Iterable[StoredRun], data_dir: Path | None) -> None:
+    """Raise where the data folder holds other rows than stored runs saw, by one split of every dataset."""
+    done = [found for found in stored if not found.result.failure]
+    for found in {(found.run.dataset, found.run.encoder): found for found in done}.values():
+        run = found.run
+        if load_problem(run, data_dir).manifest_checksum != found.result.manifest_checksum:
+            raise ValueError(
+                f"the store holds runs on other rows of {run.dataset} than those in "
+                f"{data_dir or 'the data folder'}: name another --store, or the folder that those runs had."
+            )
 
 
 def _prepare(runs: Sequence[Run], data_dir: Path | None, show_progress: bool) -> None:
@@ -149,12 +165,12 @@ class _Shown:
         self._waiting = dict.fromkeys(todo)
         self._times = {method: [mean] for method, mean in seconds.items()}
         self._failed, self._total = 0, len(todo)
-        self._whole = bar.add_task("runs", total=len(todo), note=self._note())
+        self._whole = bar.add_task(self._note(), total=len(todo))
         self._under_way: dict[Run, Any] = {}
 
     def started(self, run: Run) -> None:
         if run not in self._under_way:
-            self._under_way[run] = self._bar.add_task(f"  {run}", total=None, note="")
+            self._under_way[run] = self._bar.add_task(str(run), total=None)
 
     def finished(self, run: Run, result: RunResult) -> None:
         if run in self._under_way:
@@ -163,12 +179,12 @@ class _Shown:
         self._failed += bool(result.failure)
         if not result.failure:
             self._times.setdefault(run.method, []).append(result.elapsed)
-        self._bar.update(self._whole, advance=1, note=self._note())
+        self._bar.update(self._whole, advance=1, description=self._note())
 
     def _note(self) -> str:
         means = {method: sum(times) / len(times) for method, times in self._times.items()}
         left = time_left([run.method for run in self._waiting], means, self._jobs)
-        parts = [f"{self._total - len(self._waiting)}/{self._total}"]
+        parts = [f"{self._total - len(self._waiting)}/{self._total} runs"]
         if left is not None:
             parts.append(f"about {_clock(left)} left")
         if self._failed:
@@ -190,12 +206,13 @@ def _progress(
         return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+    from rich.table import Column
 
+    # words come last, in one column: the only one that may be cut off in a narrow terminal
     columns = (
-        TextColumn("{task.description}"),
         BarColumn(bar_width=12),
-        TimeElapsedColumn(),
-        TextColumn("{task.fields[note]}"),
+        TimeElapsedColumn(table_column=Column(no_wrap=True)),
+        TextColumn("{task.description}", table_column=Column(no_wrap=True, overflow="ellipsis", ratio=1)),
     )
-    with Progress(*columns, console=Console(stderr=True)) as bar:
+    with Progress(*columns, console=Console(stderr=True), expand=True) as bar:
         yield _Shown(bar, todo, jobs, seconds)

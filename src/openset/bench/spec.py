@@ -35,6 +35,10 @@
 
 from __future__ import annotations
 
+import functools
+import json
+import math
+import shlex
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -42,9 +46,9 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from openset.bench.problems import SETTINGS, Setting, has_source, source_for
+from openset.bench.problems import SETTINGS, Setting, get_source, has_source, source_for
 from openset.methods.presets import PRESETS
-from openset.params import check_choice
+from openset.params import check_choice, check_number
 from openset.registry import methods as registered_methods
 from openset.shift.recipes import PAPER_SEEDS
 
@@ -52,9 +56,14 @@ METRICS = {"auroc": "AUROC", "auprc": "AUPRC", "oscr": "OSCR", "top1": "top-1", 
            "os": "OS", "os_star": "OS*", "fpr_at_95_tpr": "FPR@95", "best_head_auprc": "best head"}  # fmt: skip
 FIGURES = ("bars", "lines")
 TABLES = ("methods", "heads", "suite")
+REFERENCE = "color"
+"""The label of the method that is judged, and that paired tests compare with every other."""
 NO_PRESET = "none"
 PLAIN_NEEDS = ("nothing", "target rows")
 """What the registry says of methods that need a table of features and nothing else."""
+LARGEST_SEED = 2**63 - 1
+"""SQLite holds no larger integer."""
+_KINDS = {str: "a string", int: "an integer", list: "a list", dict: "a table"}
 
 
 @dataclass(frozen=True)
@@ -139,6 +148,13 @@ class Spec:
     metrics: tuple[str, ...] = ("auroc", "auprc", "oscr", "top1")
     figure: FigureSpec | None = None
     table: str = "methods"
+    path: Path | None = None
+    """The file that one's own spec was read from; None for one that comes with openset."""
+
+    @property
+    def argument(self) -> str:
+        """What the command line calls it: its name, or its file."""
+        return self.name if self.path is None else shlex.quote(str(self.path))
 
     @property
     def left_out(self) -> list[str]:
@@ -155,15 +171,24 @@ class Spec:
         return [*(f"dataset {name}" for name in datasets), *(f"method {name}" for name in missing)]
 
     def missing_files(self, data_dir: Path | None) -> list[str]:
-        """Files of the available datasets, or of their stand-ins, that the data folder does not hold."""
+        """What the data folder lacks: files of the available datasets, with those of stand-ins that would do."""
         names = dict.fromkeys(p.dataset for p in self.problems if has_source(p.dataset))
-        return [file for name in names for file in source_for(name, data_dir).missing_files(data_dir)]
+        return [text for text in (_missing(name, data_dir) for name in names) if text]
 
     def stand_ins(self, data_dir: Path | None) -> dict[str, str]:
         """The datasets that a stand-in takes the place of here, with its name."""
         names = dict.fromkeys(p.dataset for p in self.problems if has_source(p.dataset))
         found = {name: source_for(name, data_dir).name for name in names}
         return {name: stand_in for name, stand_in in found.items() if name != stand_in}
+
+
+def _missing(name: str, data_dir: Path | None) -> str:
+    source, found = get_source(name), source_for(name, data_dir)
+    missing = ", ".join(found.missing_files(data_dir))
+    if not missing or found is source:
+        return missing
+    own = ", ".join(source.missing_files(data_dir))
+    return f"{own} (or, for {found.name} to stand in for {name}, {missing})"
 
 
 def built_in_specs() -> dict[str, Spec]:
@@ -184,7 +209,11 @@ def load_spec(name_or_path: str) -> Spec:
     if path.suffix == ".toml":
         if not path.is_file():
             raise ValueError(f"there is no spec file {name_or_path!r}.")
-        return parse_spec(path.read_text("utf-8"), path.stem)
+        try:
+            text = path.read_text("utf-8")
+        except UnicodeDecodeError as error:
+            raise ValueError(f"{path} is not valid TOML, which is UTF-8 text: {error}.") from None
+        return replace(parse_spec(text, path.stem), path=path)
     check_choice("spec", name_or_path, names := built_in_specs())
     return names[name_or_path]
 
@@ -198,22 +227,25 @@ def parse_spec(text: str, name: str) -> Spec:
     """
     try:
         table = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:
         raise ValueError(f"spec {name!r} is not valid TOML: {error}.") from None
     where = f"spec {name!r}"
     _check_keys(table, ("title", "table", "metrics", "problem", "method", "figure"), where)
     check_choice(f"{where}: table", table.get("table", Spec.table), TABLES)
     problems = [p for place, entry in _entries(table, "problem", where) for p in _problems(entry, place)]
+    _check_titles(problems, where)
     methods = [m for place, entry in _entries(table, "method", where) for m in _methods(entry, place)]
     labels = [(method.label, method.x) for method in methods]
     twice = [label for label, _ in (labels[i] for i in range(len(labels)) if labels[i] in labels[:i])]
     if twice:
         raise ValueError(f"{where}: two methods are called {twice[0]!r}: give one of them a label of its own.")
-    metrics = _metrics(table.get("metrics", list(Spec.metrics)), where)
+    if table.get("table") == "suite" and REFERENCE not in (label for label, _ in labels):
+        raise ValueError(f"{where}: table = 'suite' judges a method called {REFERENCE!r}: give one that label.")
+    metrics = _metrics(table, Spec.metrics, where)
     figure = _figure(table["figure"], metrics, f"{where}, figure") if "figure" in table else None
     return Spec(
         name=name,
-        title=str(table.get("title", name)),
+        title=_typed(table.get("title", name), str, "title", where),
         problems=tuple(problems),
         methods=tuple(methods),
         metrics=metrics,
@@ -240,17 +272,22 @@ def _problems(entry: dict[str, Any], where: str) -> list[ProblemSpec]:
     settings = _list(entry, "settings", str, list(SETTINGS), where)
     for setting in settings:
         check_choice(f"{where}: setting", setting, SETTINGS)
+    if "preset" in entry:
+        known = dict.fromkeys(name for presets in PRESETS.values() for name in presets)
+        check_choice(f"{where}: preset", entry["preset"], (NO_PRESET, *known))
+    if "paper" in entry:
+        check_choice(f"{where}: paper", entry["paper"], _paper_tables())
     spec = ProblemSpec(
         dataset=_typed(entry["dataset"], str, "dataset", where),
-        encoder=entry.get("encoder"),
+        encoder=_optional(entry, "encoder", where),
         settings=tuple(settings),
         novel=tuple(_list(entry, "novel", str, [], where)),
-        seeds=tuple(_list(entry, "seeds", int, list(PAPER_SEEDS), where)),
-        options=_typed(entry.get("options", {}), dict, "options", where),
+        seeds=_seeds(entry, where),
+        options=_plain(entry, "options", where),
         preset=entry.get("preset"),
-        x=entry.get("x"),
+        x=_x(entry, where),
         paper=entry.get("paper"),
-        label=entry.get("label", ""),
+        label=_optional(entry, "label", where) or "",
     )
     return [
         replace(spec, options={**spec.options, key: value}, x=x, swept=key)
@@ -269,34 +306,88 @@ def _methods(entry: dict[str, Any], where: str) -> list[MethodSpec]:
         for one in but:
             check_choice(f"{where}: but", one, plain)
         return [MethodSpec(one, one) for one in plain if one not in but]
-    parameters = _typed(entry.get("parameters", {}), dict, "parameters", where)
+    parameters = _plain(entry, "parameters", where)
     described = ", ".join(f"{key}={value}" for key, value in parameters.items())
-    label = entry.get("label", f"{name} {described}".strip())
-    preset = entry.get("preset")
-    if preset is not None:
-        check_choice(f"{where}: preset", preset, (NO_PRESET, *PRESETS.get(name, {})))
-    spec = MethodSpec(name, label, parameters, entry.get("x"), preset)
+    label = _optional(entry, "label", where) or f"{name} {described}".strip()
+    if "preset" in entry:
+        check_choice(f"{where}: preset", entry["preset"], (NO_PRESET, *PRESETS.get(name, {})))
+    spec = MethodSpec(name, label, parameters, _x(entry, where), entry.get("preset"))
     return [
         replace(spec, parameters={**parameters, key: value}, x=x) for key, value, x in _sweep(entry, where)
     ] or [spec]
 
 
 def _sweep(entry: Mapping[str, Any], where: str) -> list[tuple[str, Any, float]]:
-    sweep = _typed(entry.get("sweep", {}), dict, "sweep", where)
-    if len(sweep) > 1 or any(not isinstance(values, list) for values in sweep.values()):
+    if "sweep" not in entry:
+        return []
+    sweep = _typed(entry["sweep"], dict, "sweep", where)
+    if len(sweep) != 1 or any(not isinstance(values, list) or not values for values in sweep.values()):
         raise ValueError(f"{where}: sweep={sweep!r} is not valid: expected one name with a list of numbers.")
-    return [(key, value, float(value)) for key, values in sweep.items() for value in values]
+    ((key, values),) = sweep.items()
+    for value in values:
+        check_number(f"{where}: an entry of sweep {key}", value, low=-math.inf)
+    return [(key, value, float(value)) for value in values]
 
 
-def _figure(entry: dict[str, Any], metrics: tuple[str, ...], where: str) -> FigureSpec:
+def _x(entry: Mapping[str, Any], where: str) -> float | None:
+    if "x" in entry:
+        check_number(f"{where}: x", entry["x"], low=-math.inf)
+    return entry.get("x")
+
+
+def _seeds(entry: Mapping[str, Any], where: str) -> tuple[int, ...]:
+    seeds = _list(entry, "seeds", int, list(PAPER_SEEDS), where)
+    for seed in seeds:
+        if not 0 <= seed <= LARGEST_SEED:
+            raise ValueError(f"{where}: seed {seed} is not valid: expected an integer from 0 to {LARGEST_SEED}.")
+    return tuple(seeds)
+
+
+def _plain(entry: Mapping[str, Any], key: str, where: str) -> dict[str, Any]:
+    """A table of what runs are stored with as JSON: TOML's dates and times are not."""
+    values: dict[str, Any] = _typed(entry.get(key, {}), dict, key, where)
+    for name, value in values.items():
+        try:
+            json.dumps(value)
+        except TypeError:
+            expected = "a number, a string, true or false, or a list of them"
+            raise ValueError(f"{where}: {key} {name} = {value!r} is not valid: expected {expected}.") from None
+    return values
+
+
+def _check_titles(problems: Sequence[ProblemSpec], where: str) -> None:
+    """Problems of one name at one place stand in one block of a table, so they must differ in splits only."""
+    seen: dict[tuple[str, float | None, str], tuple[Any, ...]] = {}
+    for problem in problems:
+        what = (problem.dataset, problem.encoder, problem.options, problem.preset, problem.paper)
+        for setting in problem.settings:
+            if seen.setdefault((problem.title, problem.x, setting), what) != what:
+                raise ValueError(
+                    f"{where}: two different problems are called {problem.title!r}: give each a label of its own."
+                )
+
+
+@functools.cache
+def _paper_tables() -> tuple[str, ...]:
+    """The tables of the paper that a problem may stand beside."""
+    from openset.bench.summary import SYNTHETIC_TABLES  # it is built on this module
+
+    text = (resources.files("openset.bench") / "paper.toml").read_text("utf-8")
+    return (*tomllib.loads(text), *SYNTHETIC_TABLES)
+
+
+def _figure(entry: Any, metrics: tuple[str, ...], where: str) -> FigureSpec:
+    _check_table(entry, where)
     _check_keys(entry, ("kind", "metrics", "x_label"), where, required="kind")
     check_choice(f"{where}: kind", entry["kind"], FIGURES)
-    chosen = _metrics(entry.get("metrics", list(metrics)), where)
-    return FigureSpec(entry["kind"], chosen, entry.get("x_label", "novel class"))
+    x_label = _optional(entry, "x_label", where)
+    chosen = _metrics(entry, metrics, where)
+    return FigureSpec(entry["kind"], chosen, "novel class" if x_label is None else x_label)
 
 
-def _metrics(names: Any, where: str) -> tuple[str, ...]:
-    for name in _typed(names, list, "metrics", where):
+def _metrics(entry: Mapping[str, Any], default: tuple[str, ...], where: str) -> tuple[str, ...]:
+    names = _list(entry, "metrics", str, list(default), where)
+    for name in names:
         check_choice(f"{where}: metric", name, METRICS)
     return tuple(names)
 
@@ -305,7 +396,15 @@ def _entries(table: Mapping[str, Any], key: str, where: str) -> list[tuple[str, 
     entries = table.get(key)
     if not isinstance(entries, list) or not entries:
         raise ValueError(f"{where} needs at least one [[{key}]].")
-    return [(f"{where}, {key} {i}", entry) for i, entry in enumerate(entries, start=1)]
+    places = [(f"{where}, {key} {i}", entry) for i, entry in enumerate(entries, start=1)]
+    for place, entry in places:
+        _check_table(entry, place)
+    return places
+
+
+def _check_table(value: Any, where: str) -> None:
+    if not isinstance(value, dict):
+        raise ValueError(f"{where}: {value!r} is not valid: expected a table with keys of its own.")
 
 
 def _check_keys(table: Mapping[str, Any], allowed: Sequence[str], where: str, required: str = "") -> None:
@@ -319,11 +418,16 @@ def _check_keys(table: Mapping[str, Any], allowed: Sequence[str], where: str, re
 def _list(entry: Mapping[str, Any], key: str, kind: type, default: list[Any], where: str) -> list[Any]:
     values = _typed(entry.get(key, default), list, key, where)
     if key in entry and not values:
-        raise ValueError(f"{where}: {key} is empty.")
+        raise ValueError(f"{where}: {key} is empty: name at least one, or leave it out.")
     return [_typed(value, kind, f"an entry of {key}", where) for value in values]
+
+
+def _optional(entry: Mapping[str, Any], key: str, where: str) -> str | None:
+    text: str | None = _typed(entry[key], str, key, where) if key in entry else None
+    return text
 
 
 def _typed(value: Any, kind: type, name: str, where: str) -> Any:
     if not isinstance(value, kind) or isinstance(value, bool):
-        raise ValueError(f"{where}: {name} = {value!r} is not valid: expected a {kind.__name__}.")
+        raise ValueError(f"{where}: {name} = {value!r} is not valid: expected {_KINDS[kind]}.")
     return value

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import functools
 import json
+import os
 import platform
 import sqlite3
 from collections.abc import Iterable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -16,8 +17,13 @@ from typing import Any
 
 from openset.bench.runs import Run, RunResult, code_version
 
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS runs (
+FORMAT = 1
+WAIT = 60.0
+"""Seconds to wait for another process that writes."""
+_MAGIC = b"SQLite format 3"
+_SCHEMA = {
+    "runs": """
+CREATE TABLE runs (
     key TEXT PRIMARY KEY,
     spec TEXT NOT NULL,
     code_version TEXT NOT NULL,
@@ -37,15 +43,22 @@ CREATE TABLE IF NOT EXISTS runs (
     failure TEXT NOT NULL,
     environment TEXT NOT NULL,
     finished_at TEXT NOT NULL
-);
-CREATE TABLE IF NOT EXISTS heads (
+)""",
+    "heads": """
+CREATE TABLE heads (
     key TEXT NOT NULL REFERENCES runs (key) ON DELETE CASCADE,
     position INTEGER NOT NULL,
     record TEXT NOT NULL,
     PRIMARY KEY (key, position)
-);
-PRAGMA user_version = 1;
-"""
+)""",
+}
+_TROUBLE = {
+    sqlite3.SQLITE_BUSY: "another process is writing to it: try again when that has ended",
+    sqlite3.SQLITE_CORRUPT: "it is damaged: put a copy in its place, or give another path with --store",
+    sqlite3.SQLITE_NOTADB: "it is damaged: put a copy in its place, or give another path with --store",
+    sqlite3.SQLITE_READONLY: "it can only be read: give another path with --store",
+}
+"""What SQLite's errors mean to someone who ran a command."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +84,8 @@ def _environment() -> dict[str, str]:
 class Store:
     """Results of all runs in one SQLite file (WAL); several processes may read while one writes.
 
+    With ``read_only`` the file must be there, is never changed, and need not be writable.
+
     >>> import tempfile
     >>> from pathlib import Path
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -79,27 +94,63 @@ class Store:
     {}
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        if path.exists() and path.stat().st_size and not path.read_bytes()[:15] == b"SQLite format 3":
-            raise ValueError(f"{path} is not a result store: give another path with --store.")
+    def __init__(self, path: Path, *, read_only: bool = False) -> None:
+        self.path, self._read_only = path, read_only
+        if read_only and not path.exists():
+            raise ValueError(f"there is no result store {str(path)!r}: run an experiment first.")
+        check_place(path, "--store")
+        _check_magic(path)
         with self._connection() as connection:
-            connection.execute("PRAGMA journal_mode = WAL")
-            (version,) = connection.execute("PRAGMA user_version").fetchone()
-            if version not in (0, 1):
-                raise ValueError(f"{path} was written by a newer openset (store format {version}).")
-            connection.executescript(_SCHEMA)
+            # locked, so that nobody else creates the tables meanwhile, and no run is computed for a locked file
+            connection.execute("BEGIN" if read_only else "BEGIN IMMEDIATE")
+            is_new = self._is_new(connection)
+            if is_new and read_only:
+                raise ValueError(f"{path} holds nothing yet: run an experiment first.")
+            if is_new:
+                for statement in (*_SCHEMA.values(), f"PRAGMA user_version = {FORMAT}"):
+                    connection.execute(statement)
+            connection.commit()
+            if not read_only:
+                with suppress(sqlite3.OperationalError):  # in use just now: whoever opens it next does so
+                    connection.execute("PRAGMA journal_mode = WAL")
+
+    def _is_new(self, connection: sqlite3.Connection) -> bool:
+        """Whether the file is empty; an error where it holds something else than results."""
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        if version == 0 and not tables:
+            return True
+        if version > FORMAT:
+            raise ValueError(f"{self.path} was written by a newer openset (store format {version}).")
+        if version != FORMAT or not tables >= _SCHEMA.keys():
+            raise ValueError(f"{self.path} holds another program's tables: give another path with --store.")
+        return False
 
     @contextmanager
     def _connection(self) -> Iterator[sqlite3.Connection]:
-        with closing(sqlite3.connect(self.path, timeout=60)) as connection:
-            connection.row_factory = sqlite3.Row
-            connection.execute("PRAGMA foreign_keys = ON")
-            with connection:  # commit, or roll back
-                yield connection
+        try:
+            with closing(sqlite3.connect(self._address(), timeout=WAIT, uri=True)) as connection:
+                connection.row_factory = sqlite3.Row
+                connection.execute("PRAGMA foreign_keys = ON")
+                connection.execute(f"PRAGMA query_only = {self._read_only}")
+                with connection:  # commit, or roll back
+                    yield connection
+        except sqlite3.Error as error:
+            code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF  # extended codes lie above
+            trouble = _TROUBLE.get(code, "give another path with --store")
+            raise ValueError(f"the result store {self.path} cannot be used ({error}): {trouble}.") from error
+
+    def _address(self) -> str:
+        """The file as a URI. Reading writes beside it (WAL), unless SQLite is told that nobody changes it."""
+        address = self.path.absolute().as_uri()
+        if not self._read_only:
+            return address
+        writable = os.access(self.path, os.W_OK) and os.access(self.path.parent, os.W_OK)
+        under_way = self.path.with_name(f"{self.path.name}-wal").exists()
+        return f"{address}?mode=rw" if writable or under_way else f"{address}?immutable=1"
 
     def put(self, run: Run, result: RunResult, *, spec: str) -> None:
-        """Keep a result; an earlier one of the same key is replaced as a whole."""
+        """Keep a result; an earlier one of the same key is replaced as a whole, but no success by a failure."""
         key = run.key(code_version())
         row = {
             "key": key,
@@ -115,6 +166,10 @@ class Store:
         }
         columns, marks = ", ".join(row), ", ".join(f":{name}" for name in row)
         with self._connection() as connection:
+            connection.execute("BEGIN IMMEDIATE")  # nobody may write between the look and the change
+            succeeded = "SELECT 1 FROM runs WHERE key = ? AND failure = ''"
+            if result.failure and connection.execute(succeeded, (key,)).fetchone():
+                return
             connection.execute("DELETE FROM runs WHERE key = ?", (key,))
             connection.execute(f"INSERT INTO runs ({columns}) VALUES ({marks})", row)
             connection.executemany(
@@ -135,6 +190,23 @@ class Store:
                 heads.setdefault(row["key"], []).append(json.loads(row["record"]))
             rows = connection.execute("SELECT * FROM runs ORDER BY finished_at, key").fetchall()
         return [_stored(row, heads.get(row["key"], [])) for row in rows]
+
+
+def check_place(path: Path, option: str) -> None:
+    """Raise unless a file can lie there; ``option`` is what named it."""
+    if path.is_dir():
+        raise ValueError(f"{path} is a folder: name a file with {option}.")
+    if not path.parent.is_dir():
+        raise ValueError(f"there is no folder {path.parent}: make it first, or name another with {option}.")
+
+
+def _check_magic(path: Path) -> None:
+    """Raise where the file has content that is not SQLite's."""
+    if path.exists():
+        with path.open("rb") as file:
+            begin = file.read(len(_MAGIC))
+        if begin and begin != _MAGIC:
+            raise ValueError(f"{path} is not a result store: give another path with --store.")
 
 
 def _stored(row: sqlite3.Row, heads: list[dict[str, Any]]) -> StoredRun:

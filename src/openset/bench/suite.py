@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import t as students_t
 
-from openset.bench.spec import METRICS
-from openset.bench.summary import REFERENCE, Block, Row
+from openset.bench.spec import METRICS, REFERENCE
+from openset.bench.summary import Block, Row
 from openset.bench.tables import (
     Cell,
     Results,
@@ -33,7 +33,7 @@ def tables_of(results: Results) -> list[Table]:
     """What an experiment is shown by: its table, what else its spec names, paired tests if there can be."""
     if results.spec.table == "suite":
         return [suite_table(results), paired_table(results), main_table(results)]
-    heads = [heads_table(results)] if results.spec.table == "heads" else []
+    heads = [table for table in (heads_table(results),) if results.spec.table == "heads" and table.sections]
     tests = comparison_table(results)
     return [main_table(results), *heads, *([tests] if tests is not None else [])]
 

@@ -11,14 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from openset.bench.runs import PlannedRun
+from openset.bench.spec import REFERENCE
 from openset.bench.store import StoredRun
 from openset.stats.comparison import holm, shared_wins, signed_rank_test
 
 Plan = Sequence[tuple[PlannedRun, StoredRun | None]]
 LOWER_IS_BETTER = ("fpr_at_95_tpr",)
 SYNTHETIC_TABLES = ("synthetic-r-eta", "synthetic-theta")
-REFERENCE = "color"
-"""The method that paired tests compare with every other."""
 
 
 @dataclass(frozen=True)
@@ -192,10 +191,10 @@ def _sd(values: NDArray[np.float64]) -> float:
 
 
 def compare(blocks: Iterable[Block], metrics: Sequence[str]) -> list[Comparison]:
-    """The first CoLOR of every block against every other row, Holm-corrected within block and metric."""
+    """CoLOR in every block against every other row, Holm-corrected within block and metric."""
     found: list[Comparison] = []
     for block in blocks:
-        reference = next((row for row in block.rows if row.method == REFERENCE), None)
+        reference = _reference(block)
         if reference is None:
             continue
         others = [row for row in block.rows if row is not reference]
@@ -210,6 +209,13 @@ def compare(blocks: Iterable[Block], metrics: Sequence[str]) -> list[Comparison]
                     )
                 )
     return found
+
+
+def _reference(block: Block) -> Row | None:
+    """The row called after CoLOR, else the only one that is CoLOR; none among several variants."""
+    named = [row for row in block.rows if row.label == REFERENCE]
+    own = named or [row for row in block.rows if row.method == REFERENCE]
+    return own[0] if len(own) == 1 else None
 
 
 def _pairs(a: NDArray[np.float64], b: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

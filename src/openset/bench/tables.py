@@ -23,6 +23,14 @@ TESTABLE_SPLITS = 6
 HEAD_QUANTITIES = {"recall": "held-out target recall", "fpr": "held-out source FPR", "auroc": "AUROC",
                    "auprc": "AUPRC", "oscr": "OSCR"}  # fmt: skip
 _LABEL_WIDTH = 11
+_BETWEEN = 2
+"""Blanks between two columns in the terminal."""
+_TEX = str.maketrans({
+    "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "_": r"\_", "#": r"\#", "$": r"\$", "{": r"\{", "}": r"\}",
+    "^": r"\textasciicircum{}", "~": r"\textasciitilde{}", "<": "$<$", ">": "$>$", "±": r"$\pm$",
+    "Δ": r"$\Delta$", "α": r"$\alpha$", "−": "$-$", "–": "--", "·": r"$\cdot$",
+})  # fmt: skip
+_WITH_THE_COLUMN_BEFORE = ("wins", "p")
 _WITHOUT_WINS = ("top1",)
 """The paper counts wins of the open-set metrics only."""
 
@@ -76,7 +84,7 @@ def results_of(spec: Spec, store: Store, code: str | None = None, data_dir: Path
         hint = f" It holds runs of {', '.join(versions)}: choose with --code." if versions else ""
         raise ValueError(
             f"{store.path} holds no runs of {spec.name} for {code or code_version()}: "
-            f"run `openset bench run {spec.name}` first, and name the same --data.{hint}"
+            f"run `openset bench run {spec.argument}` first, and name the same --data.{hint}"
         )
     blocks = summarise(plan, spec.metrics)
     return Results(spec, plan, blocks, compare(blocks, spec.metrics), code or code_version())
@@ -124,7 +132,7 @@ def _rows(row: Row, metrics: Sequence[str]) -> Iterator[tuple[Cell, ...]]:
         cells.append(Cell(cell.text, bold=cell.is_best))
         if metric not in _WITHOUT_WINS:
             cells.append(Cell(str(cell.wins)))
-    yield (*cells, Cell("–" if math.isnan(row.seconds) else f"{row.seconds:.1f}"))
+    yield (*cells, Cell(_seconds(row.seconds)))
     if row.paper:
         printed = [Cell("  in the paper", dim=True)]
         for metric in metrics:
@@ -132,6 +140,12 @@ def _rows(row: Row, metrics: Sequence[str]) -> Iterator[tuple[Cell, ...]]:
             if metric not in _WITHOUT_WINS:
                 printed.append(Cell(""))
         yield (*printed, Cell(""))
+
+
+def _seconds(seconds: float) -> str:
+    if math.isnan(seconds):
+        return "–"
+    return f"{seconds:.1f}" if seconds < 100 else f"{seconds:.0f}"
 
 
 def _notes(results: Results) -> Iterator[str]:
@@ -168,8 +182,8 @@ def comparison_table(results: Results) -> Table | None:
         for other, by_metric in by_other.items():
             cells = [Cell(other)]
             for metric in metrics:
-                c = by_metric[metric]
-                cells += [Cell(f"{c.difference:+.2f}"), Cell(p_text(c.p_holm), bold=c.p_holm < 0.05)]
+                tested = by_metric.get(metric)
+                cells += _tested(tested) if tested is not None else (Cell("–"), Cell("–"))
             rows.append(tuple(cells))
         sections.append(Section(block, tuple(rows)))
     note = (
@@ -177,6 +191,11 @@ def comparison_table(results: Results) -> Table | None:
         "Holm-corrected over the methods; bold below .05."
     )
     return Table(f"{found[0].reference} against every method", tuple(headings), tuple(sections), (note,))
+
+
+def _tested(comparison: Comparison) -> tuple[Cell, Cell]:
+    p = comparison.p_holm
+    return Cell(f"{comparison.difference:+.2f}"), Cell(p_text(p), bold=p < 0.05)
 
 
 def heads_table(results: Results) -> Table:
@@ -229,8 +248,11 @@ def _count(n: int, word: str) -> str:
 # ---------------------------------------------------------------------- forms
 
 
-def terminal(table: Table) -> Any:
-    """Something for rich to print: sections below each other in columns of one width, readable at 80 columns."""
+def terminal(table: Table, width: int = 80) -> Any:
+    """Something for rich to print: sections below each other in columns of one width.
+
+    Columns that do not fit stand in a table of their own below, never cut off.
+    """
     from rich import box
     from rich.console import Group
     from rich.table import Table as RichTable
@@ -238,17 +260,41 @@ def terminal(table: Table) -> Any:
 
     rows = [row for section in table.sections for row in section.rows]
     widths = [max(len(cell.text) for cell in column) for column in zip(*rows, strict=True)]
+    headings = [_wrapped(heading, width) for heading, width in zip(table.headings, widths, strict=True)]
     parts: list[Any] = [Text(table.title, style="bold")]
     for section in table.sections:
         parts.append(Text(section.title, style="italic"))  # as the table's own title it would wrap at its width
-        shown = RichTable(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-        shown.add_column(table.headings[0], overflow="fold", min_width=min(widths[0], _LABEL_WIDTH))
-        for heading, width in zip(table.headings[1:], widths[1:], strict=True):
-            shown.add_column(_wrapped(heading, width), justify="right", no_wrap=True, min_width=width)
-        for row in section.rows:
-            shown.add_row(*(Text(c.text, style="bold" if c.bold else "dim" if c.dim else "") for c in row))
-        parts.append(shown)
+        for columns in _fitting(headings, widths, width):
+            shown = RichTable(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+            shown.add_column(headings[0], overflow="fold", min_width=min(widths[0], _LABEL_WIDTH))
+            for i in columns:
+                shown.add_column(headings[i], justify="right", no_wrap=True, min_width=widths[i])
+            for row in section.rows:
+                cells = (row[i] for i in (0, *columns))
+                shown.add_row(*(Text(c.text, style="bold" if c.bold else "dim" if c.dim else "") for c in cells))
+            parts.append(shown)
     return Group(*parts, *(Text(note, style="dim") for note in table.notes))
+
+
+def _fitting(headings: Sequence[str], widths: Sequence[int], width: int) -> list[list[int]]:
+    """The columns after the first, in as few tables as fit; wins and p stay with what they are of."""
+    room = width - 1 - (min(widths[0], _LABEL_WIDTH) + _BETWEEN)
+    kept_together: list[list[int]] = []
+    for i in range(1, len(headings)):
+        if headings[i] in _WITH_THE_COLUMN_BEFORE and kept_together:
+            kept_together[-1].append(i)
+        else:
+            kept_together.append([i])
+    tables: list[list[int]] = [[]]
+    used = 0
+    for columns in kept_together:
+        needed = sum(max(widths[i], *map(len, headings[i].split("\n"))) + _BETWEEN for i in columns)
+        if tables[-1] and used + needed > room:
+            tables.append([])
+            used = 0
+        tables[-1] += columns
+        used += needed
+    return tables
 
 
 def _wrapped(heading: str, width: int) -> str:
@@ -264,9 +310,13 @@ def markdown(table: Table, level: int = 1) -> str:
     rule = "|".join(["---", *(["---:"] * (len(table.headings) - 1))])
     for section in table.sections:
         lines += [f"{'#' * (level + 1)} {section.title}", "", f"| {' | '.join(table.headings)} |", f"|{rule}|"]
-        lines += [f"| {' | '.join(_marked(cell, '**{}**') for cell in row)} |" for row in section.rows]
+        lines += [f"| {' | '.join(_marked(cell, '**{}**', _md) for cell in row)} |" for row in section.rows]
         lines.append("")
     return "\n".join([*lines, *(f"{note}\n" for note in table.notes)])
+
+
+def _md(text: str) -> str:
+    return text.replace("|", r"\|")
 
 
 def latex(table: Table) -> str:
@@ -294,12 +344,13 @@ def _marked(cell: Cell, pattern: str, escape: Callable[[str], str] = str) -> str
 
 
 def _tex(text: str) -> str:
-    for plain, escaped in (
-        ("\\", r"\textbackslash "), ("&", r"\&"), ("%", r"\%"), ("_", r"\_"), ("#", r"\#"), ("<", r"$<$"),
-        ("±", r"$\pm$"), ("Δ", r"$\Delta$"), ("−", r"$-$"), ("–", "--"),
-    ):  # fmt: skip
-        text = text.replace(plain, escaped)
-    return text
+    """Text for LaTeX; a leading bracket is wrapped, since after the end of a row it would begin a length.
+
+    >>> print(_tex("[0.1, 0.2] & 5 %"))
+    {[}0.1, 0.2] \\& 5 \\%
+    """
+    escaped = text.translate(_TEX).replace("$\\alpha$\N{COMBINING CIRCUMFLEX ACCENT}", r"$\hat\alpha$")
+    return f"{{[}}{escaped[1:]}" if escaped.startswith("[") else escaped
 
 
 def comma_separated(results: Results) -> str:

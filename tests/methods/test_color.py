@@ -169,7 +169,7 @@ def test_wide_features_get_groups_with_dropout():
     own = model.set_params(dropout=0.4).fit(data.X, data.y, data.X_target)
     assert set(own.heads_.dropout.tolist()) == {0.4} and set(own.heads_.bound.tolist()) == {0.1, 0.3, 1.0}
     paper = CoLOR(selection="paper", fpr=0.9, max_steps=5, random_state=0).fit(data.X, data.y, data.X_target)
-    assert paper.architecture_.dropout == 0.2
+    assert paper.architecture_.dropout == 0.4
 
 
 @pytest.mark.parametrize(
@@ -192,7 +192,7 @@ def test_the_recall_is_flatter_on_narrow_tables(given, n_features, sharpness):
 def test_a_bound_that_the_paper_s_rule_does_not_use_changes_nothing_of_it():
     plain, bounded = CoLOR(selection="paper"), CoLOR(selection="paper", multiplier_bounds=(0.1,))
     plain.n_features_in_ = bounded.n_features_in_ = 300
-    assert plain._groups() == bounded._groups() and plain._groups()[0].dropout == 0.2
+    assert plain._groups() == bounded._groups() and plain._groups()[0].dropout == 0.4
 
 
 def test_no_head_sinks_to_calling_nothing_novel():

@@ -78,7 +78,7 @@ class CoLOR(WithKnownClassifier):
     bounds (.1, .3, .1), dropout (0, .2, .2), logit_multiplier (1, .6, 1); if they are, logit_multiplier 1.
     With a backbone: one member, one bound of .2, logit_multiplier 1.
     "paper": one member, the paper's grid from .02 to .45, learning rate 1e-3, 3000 steps, a point every 250,
-    logit_multiplier 1, and dropout .2 from 256 features on.
+    logit_multiplier 1, and dropout .4 from 256 features on.
 
     Attributes
     ----------

@@ -36,7 +36,7 @@ WIDE = 256
 COLOR_AUTO_NARROW: dict[str, dict[str, Any]] = {"paper": {}, "pooled": {"logit_multiplier": 0.6}}
 """A flatter recall still pulls at rows that a head calls known: without it heads end by calling nothing novel."""
 COLOR_AUTO_WIDE: dict[str, dict[str, Any]] = {
-    "paper": {"dropout": 0.2},
+    "paper": {"dropout": 0.4},
     "pooled": {
         "multiplier_bounds": (0.1, 0.3, 0.1),
         "dropout": (0.0, 0.2, 0.2),
@@ -49,7 +49,7 @@ def color_auto(selection: str, n_features: int, *, backbone: bool, own_groups: b
     """What "auto" stands for in CoLOR's parameters; ``own_groups``: the user gave bounds or dropout.
 
     >>> color_auto("paper", 768, backbone=False, own_groups=False)["dropout"]
-    0.2
+    0.4
     """
     values = {"dropout": 0.0, "logit_multiplier": 1.0, **COLOR_AUTO[selection]}
     if backbone:

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import t as students_t
+from scipy.stats import ttest_1samp
 
 from openset.bench.spec import METRICS, REFERENCE
-from openset.bench.summary import Block, Row
+from openset.bench.summary import Block, paired
 from openset.bench.tables import (
     Cell,
     Results,
@@ -33,9 +33,8 @@ def tables_of(results: Results) -> list[Table]:
     """What an experiment is shown by: its table, what else its spec names, paired tests if there can be."""
     if results.spec.table == "suite":
         return [suite_table(results), paired_table(results), main_table(results)]
-    heads = [table for table in (heads_table(results),) if results.spec.table == "heads" and table.sections]
-    tests = comparison_table(results)
-    return [main_table(results), *heads, *([tests] if tests is not None else [])]
+    heads = heads_table(results) if results.spec.table == "heads" else None
+    return [table for table in (main_table(results), heads, comparison_table(results)) if table is not None]
 
 
 def suite_table(results: Results) -> Table:
@@ -87,10 +86,9 @@ def paired_p(difference: NDArray[np.float64]) -> float:
     """
     if len(difference) < 2:
         return math.nan
-    mean, error = float(difference.mean()), float(difference.std(ddof=1)) / math.sqrt(len(difference))
-    if error == 0:
-        return 1.0 if mean == 0 else 0.0
-    return float(2 * students_t.sf(abs(mean) / error, len(difference) - 1))
+    if np.ptp(difference) == 0:  # scipy warns, and gives NaN
+        return float(difference[0] == 0)
+    return float(ttest_1samp(difference, 0).pvalue)
 
 
 def _labels(results: Results) -> list[str]:
@@ -137,11 +135,9 @@ def _p_cell(p: float, mean: float) -> Cell:
 
 def _gains(block: Block, label: str, metric: str) -> NDArray[np.float64]:
     """Default − other on every seed that both have."""
-    rows: dict[str, Row] = {row.label: row for row in block.rows}
-    if REFERENCE not in rows or label not in rows:
-        return np.empty(0)
-    gains = rows[REFERENCE].values[metric] - rows[label].values[metric]
-    return gains[~np.isnan(gains)]
+    values = {row.label: row.values[metric] for row in block.rows}
+    default, other = paired(values[REFERENCE], values[label])
+    return default - other
 
 
 def _line(name: str, blocks: Sequence[Block], labels: Sequence[str]) -> tuple[Cell, ...]:

@@ -199,7 +199,7 @@ def compare(blocks: Iterable[Block], metrics: Sequence[str]) -> list[Comparison]
             continue
         others = [row for row in block.rows if row is not reference]
         for metric in metrics:
-            pairs = [_pairs(reference.values[metric], row.values[metric]) for row in others]
+            pairs = [paired(reference.values[metric], row.values[metric]) for row in others]
             p_values = [signed_rank_test(a, b) for a, b in pairs]
             for row, (a, b), p, corrected in zip(others, pairs, p_values, holm(p_values), strict=True):
                 difference = _mean(a - b)
@@ -218,7 +218,8 @@ def _reference(block: Block) -> Row | None:
     return own[0] if len(own) == 1 else None
 
 
-def _pairs(a: NDArray[np.float64], b: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def paired(a: NDArray[np.float64], b: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Both values of every split that has both."""
     both = ~np.isnan(a) & ~np.isnan(b)
     return a[both], b[both]
 

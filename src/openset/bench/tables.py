@@ -198,8 +198,8 @@ def _tested(comparison: Comparison) -> tuple[Cell, Cell]:
     return Cell(f"{comparison.difference:+.2f}"), Cell(p_text(p), bold=p < 0.05)
 
 
-def heads_table(results: Results) -> Table:
-    """Every head of the kept networks, a column a seed; the selected one in bold."""
+def heads_table(results: Results) -> Table | None:
+    """Every head of the kept networks, a column a seed; the selected one in bold; None without any."""
     seeds = tuple(dict.fromkeys(planned.run.seed for planned, _ in results.plan))
     networks: dict[tuple[str, str], dict[int, list[dict[str, Any]]]] = {}
     for planned, stored in results.plan:
@@ -213,6 +213,8 @@ def heads_table(results: Results) -> Table:
                 f" (stand-in for {stored.result.stand_in_for})" if stored and stored.result.stand_in_for else ""
             )
             networks.setdefault((about, stand_in), {})[planned.run.seed] = kept
+    if not networks:
+        return None
     sections = [
         Section(f"{name}: {about}{stand_in}", tuple(_head_rows(by_seed, seeds, quantity)))
         for (about, stand_in), by_seed in networks.items()

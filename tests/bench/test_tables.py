@@ -170,6 +170,17 @@ def test_columns_that_do_not_fit_stand_below(width):
     assert all(text in printed for text in (*ours[1:], *paper[1:])) and printed.count("color,") > 1
 
 
+def test_four_metrics_and_the_seconds_fit_80_columns_in_one_table():
+    headings = ("method", "AUROC", "wins", "AUPRC", "wins", "OSCR", "wins", "top-1", "s")
+    texts = ("color, paper's rule", "0.82±0.07", "12", "0.83±0.07", "11", "0.81±0.02", "10", "0.85±0.01", "54.7")
+    file = io.StringIO()
+    Console(file=file, width=80).print(
+        terminal(Table("t", headings, (Section("s", (tuple(map(Cell, texts)),)),)))
+    )
+    lines = file.getvalue().splitlines()
+    assert max(map(len, lines)) <= 80 and any(all(text in line for text in texts[1:]) for line in lines)
+
+
 @pytest.mark.parametrize(
     ("labels", "reference"),
     [({"conop": "color", "color": "color"}, "color"), ({"mine": "color", "dd": "dd"}, "mine"),

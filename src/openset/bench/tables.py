@@ -280,7 +280,7 @@ def terminal(table: Table, width: int = 80) -> Any:
 
 def _fitting(headings: Sequence[str], widths: Sequence[int], width: int) -> list[list[int]]:
     """The columns after the first, in as few tables as fit; wins and p stay with what they are of."""
-    room = width - 1 - (min(widths[0], _LABEL_WIDTH) + _BETWEEN)
+    room = width + 1 - (min(widths[0], _LABEL_WIDTH) + _BETWEEN)  # the blank at the right edge may fall off
     kept_together: list[list[int]] = []
     for i in range(1, len(headings)):
         if headings[i] in _WITH_THE_COLUMN_BEFORE and kept_together:

@@ -82,6 +82,7 @@ class ANNA(BODA):
     """
 
     _presets: ClassVar[dict[str, dict[str, Any]]] = PRESETS["anna"]
+    _wide_dropout = 0.3  # its authors' own
 
     @takes_parameters_of(BODA)
     def __init__(

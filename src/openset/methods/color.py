@@ -111,7 +111,6 @@ class CoLOR(WithKnownClassifier):
     @takes_parameters_of(
         WithKnownClassifier,
         members="auto",
-        dropout="auto",
         learning_rate="auto",
         max_steps="auto",
         evaluate_every="auto",
@@ -144,7 +143,7 @@ class CoLOR(WithKnownClassifier):
     # ------------------------------------------------------------------ fitting
 
     def _value(self, name: str) -> Any:
-        given = super()._value(name)
+        given = getattr(self, name)
         if not isinstance(given, str) or given != "auto":
             return given
         own = not self._is_paper and not (

@@ -11,7 +11,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import fields
 from os import PathLike
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,7 @@ from scipy.special import log_softmax, logsumexp
 from openset.base import OpenSetClassifier, Problem, doubt
 from openset.inputs import as_rows
 from openset.methods.known_classes import ClassObjective
+from openset.methods.presets import WIDE
 from openset.methods.raw_rows import (
     RowKind,
     check_augment,
@@ -58,7 +59,9 @@ class NetworkClassifier(OpenSetClassifier):
     Parameters
     ----------
     members : networks trained together; their scores are pooled as ranks against held-out source
-    hidden, dropout : width of the body, and the share of inputs and hidden units dropped in training
+    hidden : width of the body
+    dropout : share of inputs and hidden units dropped in training; "auto": what suits the method from 256
+        features on, 0 below
     optimizer, learning_rate, momentum : "adam" or "sgd" (momentum is SGD's)
     l2 : weight of the sum of all squared weights and biases
     clip : largest gradient norm of a member, None for no limit
@@ -99,6 +102,8 @@ class NetworkClassifier(OpenSetClassifier):
     _chooses_on_held_out = True
     _adapts = True
     """Whether fitting learns from target rows; if not, they take no part in training or scaling."""
+    _wide_dropout: ClassVar[float] = 0.4
+    """What dropout="auto" stands for from 256 features on; docs/decisions/0003 says how it was found."""
 
     @takes_parameters_of(OpenSetClassifier)
     def __init__(
@@ -106,7 +111,7 @@ class NetworkClassifier(OpenSetClassifier):
         *,
         members: int = 1,
         hidden: int = 128,
-        dropout: float = 0.0,
+        dropout: float | str = "auto",
         optimizer: str = "adam",
         learning_rate: float = 1e-3,
         momentum: float = 0.9,
@@ -163,7 +168,11 @@ class NetworkClassifier(OpenSetClassifier):
 
     def _value(self, name: str) -> Any:
         """What a parameter stands for."""
-        return getattr(self, name)
+        given = getattr(self, name)
+        if name != "dropout" or not isinstance(given, str) or given != "auto":
+            return given
+        wide = self.backbone is None and getattr(self, "n_features_in_", 0) >= WIDE
+        return self._wide_dropout if wide else 0.0
 
     def _groups(self) -> Sequence[Group]:
         """``members`` networks are trained for each."""

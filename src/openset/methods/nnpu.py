@@ -38,6 +38,7 @@ class NNPU(UPU):
     """
 
     _presets: ClassVar[dict[str, dict[str, Any]]] = PRESETS["nnpu"]
+    _wide_dropout = 0.2
 
     @takes_parameters_of(UPU)
     def __init__(self, *, beta: float = 0.0, gamma: float = 1.0, **shared: Any) -> None:

@@ -79,6 +79,7 @@ class SHOT(NetworkClassifier):
     """
 
     _presets: ClassVar[dict[str, dict[str, Any]]] = PRESETS["shot"]
+    _wide_dropout = 0.0  # its authors use none
 
     @takes_parameters_of(NetworkClassifier)
     def __init__(

@@ -93,6 +93,9 @@ def test_a_page_on_a_stand_in_says_so(results):
     assert page.startswith("# A tiny experiment (on stand-in data)\n")
     assert "**A stand-in**: small is no SUN397" in page and page.count("(stand-in for SUN397)") >= 2
     assert "(on stand-in data)" in main_table(replaced).title
+    again = [replace(block, problem="large") for block in replaced.blocks]
+    page = results_page(replace(replaced, blocks=[*replaced.blocks, *again]), Path("it.md"), None)
+    assert "**A stand-in**: small and large are no SUN397" in page and page.count("**A stand-in**") == 1
 
 
 def test_all_heads_stand_in_a_table_and_the_selected_ones_are_marked(results):

@@ -46,9 +46,14 @@ def _figure_of(page: Path) -> Path:
 
 
 def _notice(results: Results) -> Iterator[str]:
-    replaced = dict.fromkeys((b.problem, b.stand_in_for) for b in results.blocks if b.stand_in_for)
-    for problem, stand_in_for in replaced:
-        yield f"**A stand-in**: {problem} is no {stand_in_for}; the paper's figures are of other data."
+    replaced: dict[str, dict[str, None]] = {}
+    for block in results.blocks:
+        if block.stand_in_for:
+            replaced.setdefault(block.stand_in_for, {})[block.problem] = None
+    for original, problems in replaced.items():
+        *others, last = problems
+        named = f"{'; '.join(others)} and {last} are" if others else f"{last} is"
+        yield f"**A stand-in**: {named} no {original}; the paper's figures are of other data."
         yield ""
 
 

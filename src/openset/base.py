@@ -376,8 +376,8 @@ class OpenSetClassifier(ClassifierMixin, BaseEstimator):
         Input ``x``: rows of float32, as they were given to ``fit``; scaling is part of the graph. Outputs
         ``novelty_score`` (n,), ``probabilities`` (n, k + 1) and ``label`` (n,), the place of a row's label in
         the list that the file's metadata holds as ``labels`` in JSON, the novel label last. Scores agree with
-        ``novelty_score`` to single precision. Methods that train no network, and models with a backbone of
-        their own, are refused.
+        ``novelty_score`` to single precision. Methods that train no network, and models with a backbone or
+        a ``classifier`` of their own, are refused.
         """
         from openset.exporting import to_onnx
 

@@ -85,6 +85,15 @@ def test_a_backbone_and_a_score_of_ones_own_are_refused(small, tmp_path):
         )
 
 
+def test_a_classifier_of_ones_own_is_refused(small, tmp_path):
+    from sklearn.dummy import DummyClassifier
+
+    model = CoLOR(classifier=DummyClassifier(), max_steps=20, random_state=0, fpr=0.2)
+    with pytest.raises(ValueError, match="are told by DummyClassifier, which is not exported"):
+        model.fit(small.X, small.y, small.X_target).to_onnx(tmp_path / "m.onnx")
+    assert not (tmp_path / "m.onnx").exists()
+
+
 def test_unfitted_and_without_the_extra(small, tmp_path, monkeypatch):
     from sklearn.exceptions import NotFittedError
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from openset import ARPL, BODA, CAC, MSP, NNPU, PULSE, SHOT, UPU, DomainDiscriminator, SourceOnly
+from openset import ANNA, ARPL, BODA, CAC, MSP, NNPU, PULSE, SHOT, UPU, DomainDiscriminator, SourceOnly
+from openset.shift.maps import make_feature_maps
 from openset.shift.synthetic import make_background_shift
 
 WIDE = {
@@ -22,6 +23,14 @@ def test_wide_features_are_trained_with_dropout(method, n_features):
     model = method(fpr=0.2, max_steps=4, evaluate_every=2, random_state=0).fit(data.X, data.y, data.X_target)
     assert model.architecture_.dropout == (WIDE[method] if n_features == 256 else 0)
     assert model.get_params()["dropout"] == "auto"
+
+
+def test_anna_goes_by_the_width_of_a_cell():
+    model = ANNA(fpr=0.2, max_steps=4, evaluate_every=2, random_state=0)
+    for n_cells, n_features, dropout in ((4, 256, 0.3), (256, 4, 0.0)):
+        table = make_background_shift(n_source=60, n_target=50, n_features=n_features, random_state=0)
+        data = make_feature_maps(table, n_cells=n_cells, random_state=0)
+        assert model.fit(data.X, data.y, data.X_target).architecture_.dropout == dropout
 
 
 def test_a_dropout_that_was_given_is_kept():

@@ -67,6 +67,11 @@ def _refuse_what_cannot(model: Any) -> None:
             f"this {name} has a backbone of its own, which is not exported: export the backbone with torch.onnx, "
             f"and a {name} fitted on its outputs with to_onnx()."
         )
+    if hasattr(model, "classifier_"):
+        raise ValueError(
+            f"the known classes of this {name} are told by {type(model.classifier_).__name__}, which is not "
+            f"exported: fit without classifier=, or keep the model with save()."
+        )
 
 
 def _answers(x: Value, model: Any) -> tuple[Value, Value, Value]:

@@ -109,6 +109,10 @@ class ANNA(BODA):
         for name in ("mining_scale", "domain_reversal", "target_reversal"):
             check_number(name, getattr(self, name))
 
+    def _n_features(self) -> int:
+        shape = self.row_kind_["shape"] if hasattr(self, "row_kind_") else (0,)
+        return int(shape[-1])
+
     def _accepts_nd(self) -> bool:
         return True
 

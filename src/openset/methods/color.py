@@ -149,8 +149,9 @@ class CoLOR(WithKnownClassifier):
         own = not self._is_paper and not (
             isinstance(self.multiplier_bounds, str) and isinstance(self.dropout, str)
         )
-        width = getattr(self, "n_features_in_", 0)
-        values = color_auto(self.selection, width, backbone=self.backbone is not None, own_groups=own)
+        values = color_auto(
+            self.selection, self._n_features(), backbone=self.backbone is not None, own_groups=own
+        )
         return values.get(name, given)
 
     def _check_parameters(self) -> None:

@@ -60,8 +60,8 @@ class NetworkClassifier(OpenSetClassifier):
     ----------
     members : networks trained together; their scores are pooled as ranks against held-out source
     hidden : width of the body
-    dropout : share of inputs and hidden units dropped in training; "auto": what suits the method from 256
-        features on, 0 below
+    dropout : share of inputs and hidden units dropped in training. "auto": from 256 features on .4 (nnPU .2,
+        ANNA .3, SHOT none, CoLOR as it says itself); none below, and none with a backbone
     optimizer, learning_rate, momentum : "adam" or "sgd" (momentum is SGD's)
     l2 : weight of the sum of all squared weights and biases
     clip : largest gradient norm of a member, None for no limit
@@ -171,8 +171,11 @@ class NetworkClassifier(OpenSetClassifier):
         given = getattr(self, name)
         if name != "dropout" or not isinstance(given, str) or given != "auto":
             return given
-        wide = self.backbone is None and getattr(self, "n_features_in_", 0) >= WIDE
-        return self._wide_dropout if wide else 0.0
+        return self._wide_dropout if self.backbone is None and self._n_features() >= WIDE else 0.0
+
+    def _n_features(self) -> int:
+        """Numbers in a row, or in each of its cells; 0 before rows were seen."""
+        return getattr(self, "n_features_in_", 0)
 
     def _groups(self) -> Sequence[Group]:
         """``members`` networks are trained for each."""

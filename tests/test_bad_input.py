@@ -89,6 +89,8 @@ def test_missing_mixed_and_misshapen_labels_are_refused(small):
     missing[5] = None
     with pytest.raises(ValueError, match="1 missing labels"):
         fit(small.X, missing)
+    with pytest.raises(ValueError, match="1 missing labels"):
+        fit(small.X, pd.Series(missing, dtype="string"))
     mixed = names.copy()
     mixed[5] = 3
     with pytest.raises(ValueError, match="mixes label types"):

@@ -13,7 +13,7 @@ import pytest
 import sklearn
 
 import openset
-from openset import CoLOR, DomainDiscriminator, ModelFormatError
+from openset import KNN, CoLOR, DomainDiscriminator, ModelFormatError
 from openset.codec import decode, encode
 from openset.persistence import MANIFEST
 
@@ -187,3 +187,17 @@ def test_persistence_knows_no_pickle():
     for name in ("persistence.py", "codec.py", "files.py", "learn/checkpoint.py"):
         text = (folder / name).read_text(encoding="utf-8")
         assert "import pickle" not in text and "torch.load" not in text and "joblib" not in text, name
+
+
+def test_a_folder_of_other_files_is_refused(small, tmp_path):
+    model = KNN(fpr=0.1).fit(small.X, small.y, small.X_target)
+    (tmp_path / "README.md").write_text("mine")
+    (tmp_path / "weights-epoch1.safetensors").write_bytes(b"mine too")
+    with pytest.raises(ValueError, match="other files and no model \\(README.md, weights-epoch1.safetensors\\)"):
+        model.save(tmp_path)
+    assert (tmp_path / "README.md").read_text() == "mine" and len(list(tmp_path.iterdir())) == 2
+    own = tmp_path / "own"
+    model.save(own)
+    (own / "weights-epoch1.safetensors").write_bytes(b"mine too")
+    model.save(own)
+    assert (own / "weights-epoch1.safetensors").read_bytes() == b"mine too"

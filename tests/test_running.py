@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -13,8 +14,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import openset
+from openset.comparison import compare_runs
 from openset.files import replacing_folder
-from openset.result import read_summary
+from openset.result import check_free, read_summary
 from openset.scoring import score_rows
 from openset.stats.bounded_shift import Counts
 from openset.stats.conformal import benjamini_hochberg
@@ -248,6 +250,52 @@ def test_numbers_as_labels_and_booleans():
     for labels, kind in ((np.where(y == "cat", 3, 7), "i"), (y == "cat", "O")):
         result = openset.run(frame(X, kind=labels), frame(X), label="kind", method="knn", fpr=0.1)
         assert result.scored.predicted.dtype.kind == kind and len(result.to_frame("pyarrow")) == 120
+
+
+@pytest.mark.parametrize("kind", ["float32", "float64", "uint64"])
+def test_the_novel_label_is_written_as_the_summary_has_it(tmp_path, kind):
+    random = np.random.default_rng(0)
+    X, y = make_rows(random, {"cat": 60, "dog": 60})
+    X_target, _ = make_rows(random, {"cat": 30, "dog": 30, "new": 20})
+    frame(X, kind=np.where(y == "cat", 3, 7).astype(kind)).to_parquet(tmp_path / "source.parquet")
+    frame(X_target).to_parquet(tmp_path / "target.parquet")
+    for method in ("knn", "mahalanobis"):
+        given = {"label": "kind", "method": method, "fpr": 0.1}
+        result = openset.run(tmp_path / "source.parquet", tmp_path / "target.parquet", **given)
+        predicted = [str(label) for label in result.scored.predicted.tolist()]
+        assert predicted.count(str(result.summary.novel_label)) == result.summary.called_novel >= 15
+        result.save(tmp_path / method)
+    _, second = compare_runs([tmp_path / "knn", tmp_path / "mahalanobis"])
+    assert second["overlap"] > 0.5
+
+
+def test_a_folder_with_other_files_is_not_overwritten(result, tmp_path):
+    result.save(tmp_path / "run")
+    (tmp_path / "run" / "thesis.tex").write_text("years of work")
+    with pytest.raises(ValueError, match=r"other files \(thesis.tex\)"):
+        result.save(tmp_path / "run", overwrite=True)
+    assert (tmp_path / "run" / "thesis.tex").exists()
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "result.json").write_text('{"mine": 1}')
+    with pytest.raises(ValueError, match="written by no or another openset"):
+        result.save(tmp_path / "own", overwrite=True)
+    assert (tmp_path / "own" / "result.json").read_text() == '{"mine": 1}'
+
+
+def test_a_folder_in_use_is_refused_before_anything_is_computed(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ValueError, match="in use as it is"):
+        check_free(Path(), overwrite=False)
+    with pytest.raises(ValueError, match="in use as it is"):
+        check_free(Path("/proc"), overwrite=True)
+
+
+def test_a_link_to_a_folder_stays_a_link(result, tmp_path):
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "disk", target_is_directory=True)
+    result.save(tmp_path / "link")
+    assert (tmp_path / "link").is_symlink() and (tmp_path / "disk" / "result.json").exists()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["disk", "link"]
 
 
 @pytest.mark.parametrize(

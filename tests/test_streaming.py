@@ -150,3 +150,22 @@ def test_duplicates_and_unknown_columns_are_told(problem_files, tmp_path):
         with pytest.raises(ValueError, match=words):
             openset.score(problem_files / "run", tmp_path / name, tmp_path / "o.csv")
     assert not (tmp_path / "o.csv").exists()
+
+
+def test_the_data_are_never_replaced_by_their_scores(problem_files, tmp_path):
+    run = tmp_path / "run"
+    openset.run(
+        problem_files / "source.parquet", problem_files / "target.parquet", label="kind", method="knn"
+    ).save(run)
+    data = tmp_path / "next.csv"
+    data.write_bytes((problem_files / "target.csv").read_bytes())
+    with pytest.raises(ValueError, match="is the data itself"):
+        openset.score(run, data, tmp_path / "." / "next.csv")
+    with pytest.raises(FileNotFoundError, match="there is no folder"):
+        openset.score(run, data, tmp_path / "none" / "scored.csv", fdr=0.1)
+    (tmp_path / "folder.csv").mkdir()
+    with pytest.raises(IsADirectoryError, match="it is a folder"):
+        openset.score(run, data, tmp_path / "folder.csv")
+    with pytest.raises(ValueError, match="does nothing without fdr"):
+        openset.score(run, data, tmp_path / "scored.csv", max_density_ratio=2)
+    assert data.read_bytes() == (problem_files / "target.csv").read_bytes()

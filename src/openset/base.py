@@ -193,7 +193,8 @@ class OpenSetClassifier(ClassifierMixin, BaseEstimator):
             )
         target = None if X_target is None else self._check_rows(X_target, "X_target", reset=False)
         self.classes_, encoded = np.unique(labels, return_inverse=True)
-        self.novel_label_ = resolve_novel_label(self.novel_label, self.classes_)
+        chosen = resolve_novel_label(self.novel_label, self.classes_)
+        self.novel_label_ = with_novel(self.classes_, chosen).tolist()[-1]  # as predict gives it
         self.n_source_, self.n_target_ = len(source), 0 if target is None else len(target)
         if target is None and len(self.classes_) == 1:
             raise ValueError(

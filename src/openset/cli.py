@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -41,6 +43,9 @@ def main(
     ] = False,
 ) -> None:
     """Options of every command."""
+    for stream in (sys.stdout, sys.stderr):  # a class may have a name that the terminal has no letters for
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 @app.command()

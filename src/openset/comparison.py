@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from openset.data.common import as_objects, listed
 from openset.data.tables import read_table
 from openset.features import FeatureMaker, read_labelled
 from openset.result import SCORED, ResultSummary, load_model, read_run_settings, read_summary
@@ -51,21 +53,37 @@ def compare_runs(folders: Sequence[Path_]) -> list[dict[str, Any]]:
 
 
 def evaluate_run(
-    folder: Path_, labelled: Any, *, label: str | None = None, progress: bool = False
+    folder: Path_,
+    labelled: Any,
+    *,
+    label: str | None = None,
+    skip_bad: bool | None = None,
+    progress: bool = False,
 ) -> dict[str, float]:
-    """All metrics of :func:`openset.evaluate`; every label that the run does not know counts as novel."""
+    """All metrics of :func:`openset.evaluate`; every label that the run does not know counts as novel.
+
+    ``skip_bad`` leaves out rows that cannot be used, such as those without a label; None for as the run did.
+    """
     from openset.stats.metrics import evaluate
 
     settings = read_run_settings(read_summary(folder))
+    settings = settings if skip_bad is None else replace(settings, skip_bad=skip_bad)
     records = read_labelled(settings, labelled, label)
     model = load_model(folder)
-    labels = np.asarray(records.y)
-    if not np.isin(labels.astype(str), model.classes_.astype(str)).any():
+    given = np.asarray(records.y).tolist()
+    known = {_spelt(label): label for label in model.classes_.tolist()}
+    if not any(_spelt(label) in known for label in given):
         raise ValueError(
-            f"none of the labels ({', '.join(map(str, np.unique(labels)[:5]))}, …) is a class that the run knows "
-            f"({', '.join(map(str, model.classes_[:5]))}, …): is it the right label column?"
+            f"none of the labels ({listed(sorted(set(map(str, given))))}) is a class that the run knows "
+            f"({listed(model.classes_)}): is it the right label column?"
         )
+    labels = as_objects([known.get(_spelt(label), model.novel_label_) for label in given])
     return evaluate(model, FeatureMaker(settings, progress)(records), labels).to_dict()
+
+
+def _spelt(label: Any) -> str:
+    """A label as text: files may hold 1, 1.0 or "1" for one class."""
+    return str(int(label) if isinstance(label, float) and label.is_integer() else label)
 
 
 def _target(summary: ResultSummary) -> Any:

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from openset.data.columns import has_value
 from openset.data.common import listed
 from openset.data.records import Records
 from openset.data.sources import open_source
-from openset.data.tables import iter_batches, read_table
+from openset.data.tables import holds_row_numbers, iter_batches, read_table
 from openset.settings import RunSettings, with_features
 
 FEWEST_ROWS = 20
@@ -55,8 +56,9 @@ def read_target(settings: RunSettings, target: Any) -> Records:
 
 
 def read_labelled(settings: RunSettings, data: Any, label: str | None) -> Records:
-    """Rows whose labels arrived later, in the run's label column or another."""
-    return read_table(data, label=label or settings.label, skip_bad=settings.skip_bad, **_columns(settings))
+    """Rows whose labels arrived later, in the run's label column or another; they need no ids."""
+    columns = _columns(replace(settings, id=None))
+    return read_table(data, label=label or settings.label, skip_bad=settings.skip_bad, **columns)
 
 
 def stream(settings: RunSettings, data: Any, batch_rows: int) -> Iterator[Records]:
@@ -65,11 +67,15 @@ def stream(settings: RunSettings, data: Any, batch_rows: int) -> Iterator[Record
 
 
 def left_out(settings: RunSettings, source: Any) -> list[str]:
-    """Columns that are no numbers and so no features; empty where features were named or encoded."""
+    """Columns that are no numbers, or row numbers, and so no features; empty where features were named."""
     if settings.features is not None or settings.text is not None or settings.image is not None:
         return []
     kinds = open_source(source).kinds
-    return [name for name, kind in kinds.items() if kind == "other" and name not in (settings.label, settings.id)]
+    return [
+        name
+        for name, kind in kinds.items()
+        if (kind == "other" or holds_row_numbers(name)) and name not in (settings.label, settings.id)
+    ]
 
 
 def has_values(data: Any, column: str) -> bool:
@@ -77,14 +83,7 @@ def has_values(data: Any, column: str) -> bool:
     opened = open_source(data)
     if column not in opened.kinds:
         return False
-    for chunk in opened.chunks([column], 65536):
-        part = chunk.columns[column]
-        nulls = getattr(part, "null_count", None)
-        if nulls is not None and nulls < len(part):
-            return True
-        if nulls is None and any(value is not None and value == value for value in part):
-            return True
-    return False
+    return any(has_value(chunk.columns[column]) for chunk in opened.chunks([column], 65536))
 
 
 @dataclass

@@ -23,6 +23,7 @@ def replacing(path: Path) -> Iterator[Path]:
     ...     (Path(folder) / "a.txt").read_text()
     'whole'
     """
+    check_parent(path)
     temporary = _beside(path)
     try:
         yield temporary
@@ -43,6 +44,7 @@ def write_atomically(path: Path, data: bytes) -> None:
 @contextmanager
 def replacing_folder(path: Path) -> Iterator[Path]:
     """The same for a folder. One that is there is moved aside first, since a rename cannot replace it."""
+    path = path.resolve()  # a link stays a link
     temporary, aside = _beside(path), _beside(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary.mkdir()
@@ -60,5 +62,35 @@ def replacing_folder(path: Path) -> Iterator[Path]:
             shutil.rmtree(leftover, ignore_errors=True)
 
 
+def check_parent(path: Path) -> None:
+    """Raise a FileNotFoundError or IsADirectoryError where no file can be written."""
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"{path} cannot be written: there is no folder {path.parent}.")
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} cannot be written: it is a folder.")
+
+
+def check_folder_replaceable(path: Path) -> None:
+    """Raise an error where :func:`replacing_folder` would fail at its end, after all the work.
+
+    The current folder and a mount point cannot be renamed; all else is tried out with an empty folder.
+    """
+    whole = path.resolve()
+    if os.path.ismount(whole) or whole == Path.cwd():
+        raise ValueError(f"{path} is in use as it is, so it cannot be replaced: name a folder inside it.")
+    above = next(folder for folder in whole.parents if folder.is_dir())
+    trial = _beside(above / "trial")
+    trial.mkdir()
+    trial.rmdir()
+
+
+_TEMPORARY = ".writing-"
+
+
+def is_temporary(name: str) -> bool:
+    """Whether a name is that of something half-written, left behind by a kill."""
+    return name.startswith(_TEMPORARY)
+
+
 def _beside(path: Path) -> Path:
-    return path.parent / f".writing-{token_hex(8)}"
+    return path.parent / f"{_TEMPORARY}{token_hex(8)}"

@@ -67,7 +67,7 @@ def as_labels(y: Any) -> NDArray[Any]:
     if labels.dtype.kind not in "biufUSO":  # arrow-backed strings of pandas 3
         labels = labels.astype(object)
     if labels.dtype == object:
-        missing = sum(label is None or label != label for label in labels.tolist())
+        missing = sum(map(_is_missing, labels.tolist()))
         if missing:
             raise ValueError(f"y has {missing} missing labels: every source row needs one.")
         kinds = {type(label).__name__ for label in labels.tolist()}
@@ -77,6 +77,11 @@ def as_labels(y: Any) -> NDArray[Any]:
         raise ValueError("Input y contains NaN or infinity: every source row needs a label.")
     check_classification_targets(labels)
     return labels
+
+
+def _is_missing(label: Any) -> bool:
+    """None, NaN, or pandas' NA and NaT, of which the first has no truth value."""
+    return label is None or type(label).__name__ in ("NAType", "NaTType") or bool(label != label)
 
 
 def resolve_novel_label(novel_label: Any, classes: NDArray[Any]) -> Any:
@@ -93,12 +98,19 @@ def resolve_novel_label(novel_label: Any, classes: NDArray[Any]) -> Any:
 
 
 def with_novel(classes: NDArray[Any], novel_label: Any) -> NDArray[Any]:
-    """The known classes and the novel label in one array, of a type that can hold both unchanged."""
-    is_number = isinstance(novel_label, (int, float, np.number)) and not isinstance(novel_label, bool)
-    if (classes.dtype.kind in "iuf" and is_number) or (
-        classes.dtype.kind == "U" and isinstance(novel_label, str)
+    """The known classes and the novel label in one array, of a type that can hold both unchanged.
+
+    >>> with_novel(np.array([0.5, 1.5]), -1), with_novel(np.array([7], dtype=np.uint64), -1)
+    (array([ 0.5,  1.5, -1. ]), array([7, -1], dtype=object))
+    """
+    novel = np.asarray([novel_label])
+    if classes.dtype.kind == "f" and novel.dtype.kind in "iuf" and novel[0].astype(classes.dtype) == novel[0]:
+        novel = novel.astype(classes.dtype)
+    kinds = (classes.dtype.kind, novel.dtype.kind if novel.ndim == 1 else "O")
+    if kinds in (("U", "U"), ("f", "f")) or (
+        set(kinds) <= {"i", "u"} and np.result_type(classes, novel).kind in "iu"
     ):
-        return np.concatenate([classes, np.asarray([novel_label])])
+        return np.concatenate([classes, novel])
     labels = np.empty(len(classes) + 1, dtype=object)
     labels[:-1] = classes
     labels[-1] = novel_label

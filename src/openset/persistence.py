@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+import re
 from datetime import UTC, datetime
 from os import PathLike
 from pathlib import Path
@@ -21,8 +23,9 @@ from safetensors.numpy import save as dump_tensors
 
 from openset._version import __version__
 from openset.codec import Tensors, decode, encode
+from openset.data.common import listed
 from openset.errors import ModelFormatError
-from openset.files import write_atomically
+from openset.files import is_temporary, write_atomically
 from openset.params import fitted_attributes
 from openset.registry import Method, get_method, method_of, methods
 
@@ -30,6 +33,7 @@ FORMAT = "openset-model"
 FORMAT_VERSION = 1
 MANIFEST = "model.json"
 CARD = "README.md"
+_WEIGHTS = re.compile(r"weights-[0-9a-f]{16}\.safetensors")
 FOREIGN_CODE = ("backbone", "classifier")
 """Parameters whose code is not ours: their names are stored, and loading asks for them."""
 
@@ -48,6 +52,7 @@ def save(model: Any, path: str | PathLike[str]) -> None:
     folder = Path(path)
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"{folder} is a file: a model is saved to a folder.")
+    _refuse_foreign_files(folder)
     tensors: Tensors = {}
     manifest: dict[str, Any] = {
         "format": FORMAT,
@@ -66,9 +71,24 @@ def save(model: Any, path: str | PathLike[str]) -> None:
     write_atomically(folder / manifest["weights"]["file"], weights)
     write_atomically(folder / MANIFEST, json.dumps(manifest, indent=1).encode())
     write_atomically(folder / CARD, _model_card(model, method, manifest).encode())
-    for stale in folder.glob("weights-*.safetensors"):
-        if stale.name != manifest["weights"]["file"]:
-            stale.unlink(missing_ok=True)
+    for name in os.listdir(folder):
+        if _WEIGHTS.fullmatch(name) and name != manifest["weights"]["file"]:
+            (folder / name).unlink(missing_ok=True)
+
+
+def _refuse_foreign_files(folder: Path) -> None:
+    """Raise a ValueError where a folder holds files but no model: a README.md in it would be lost."""
+    try:
+        manifest = json.loads((folder / MANIFEST).read_bytes())
+    except (FileNotFoundError, ValueError):
+        manifest = None
+    ours = isinstance(manifest, dict) and manifest.get("format") == FORMAT
+    there = os.listdir(folder) if folder.exists() else []
+    foreign = [] if ours else [name for name in there if not (_WEIGHTS.fullmatch(name) or is_temporary(name))]
+    if foreign:
+        raise ValueError(
+            f"{folder} holds other files and no model ({listed(sorted(foreign))}): save to a folder of its own."
+        )
 
 
 def load(

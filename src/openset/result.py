@@ -12,7 +12,8 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from openset.files import replacing_folder
+from openset.data.common import listed
+from openset.files import check_folder_replaceable, replacing_folder
 from openset.settings import RunSettings, known_settings, to_toml
 
 if TYPE_CHECKING:
@@ -186,8 +187,7 @@ class Result:
                 write(self.scored.columns())
             content = json.dumps(self.summary.to_dict(), indent=1, ensure_ascii=False, allow_nan=False)
             (temporary / RESULT).write_text(content, encoding="utf-8")
-            settings = RunSettings(**known_settings(self.summary.settings, RESULT))
-            (temporary / SETTINGS).write_text(to_toml(settings), encoding="utf-8")
+            (temporary / SETTINGS).write_text(to_toml(read_run_settings(self.summary)), encoding="utf-8")
             self.report(temporary / REPORT)
 
     def report(self, path: str | PathLike[str], *, examples: bool = True) -> None:
@@ -216,15 +216,18 @@ class Result:
 
 
 def check_free(folder: Path, *, overwrite: bool) -> None:
-    """Raise a ValueError unless a run may be written there: nothing is there, or a run that may go."""
-    if not folder.exists():
-        return
-    if not folder.is_dir():
+    """Raise an error unless a run can be written there: there is nothing, or nothing but a run that may go."""
+    if folder.exists() and not folder.is_dir():
         raise ValueError(f"{folder} is a file: a run is written to a folder.")
-    if not os.listdir(folder):
+    check_folder_replaceable(folder)
+    there = set(os.listdir(folder)) if folder.exists() else set()
+    if not there:
         return
-    if not (folder / RESULT).is_file():
-        raise ValueError(f"{folder} holds other files and no run, so it is not replaced: choose another folder.")
+    others = there - {MODEL, SCORED, RESULT, SETTINGS, REPORT}
+    if RESULT not in there or others:
+        what = f"other files ({listed(sorted(others))})" if RESULT in there else "other files and no run"
+        raise ValueError(f"{folder} holds {what}, so it is not replaced: choose another folder.")
+    read_summary(folder)  # a result.json of somebody else is no run
     if not overwrite:
         raise ValueError(f"{folder} holds a run already: choose another folder, or overwrite it.")
 

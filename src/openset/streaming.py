@@ -48,10 +48,19 @@ def score(
     assumes). It takes the p-values of all rows, so ``data`` is then read and scored twice. The promise is for
     rows that the run was not fitted on: the fitted target's are in the run, from ``openset.run(..., fdr=...)``.
     """
+    if max_density_ratio is not None and fdr is None:
+        raise ValueError(f"max_density_ratio={max_density_ratio} does nothing without fdr: give fdr as well.")
     settings = read_run_settings(read_summary(run))
     told = settings.max_density_ratio if max_density_ratio is None else max_density_ratio
     settings = replace(settings, fdr=fdr, max_density_ratio=told, id=settings.id if id is None else id)
     check_writable(Path(out))
+    if (
+        isinstance(data, (str, PathLike))
+        and Path(data).exists()
+        and Path(out).exists()
+        and Path(out).samefile(data)
+    ):
+        raise ValueError(f"{out} is the data itself, which would be lost: write the scores to another file.")
     batches = stream(settings, data, batch_rows)
     model, maker = load_model(run), FeatureMaker(settings)
     # encoders take far longer than reading does, and get every core; so do methods with no network
@@ -92,6 +101,6 @@ def _scored(model: Any, maker: FeatureMaker, batches: Iterator[Records], workers
         try:
             return score_rows(model, maker(records), ids)
         except ValueError as error:
-            raise ValueError(f"in rows {records.rows[0]} to {records.rows[-1]}: {error}") from None
+            raise ValueError(f"counted from row {records.rows[0]} of the data: {error}") from None
 
     return mapped_ahead(scored, (records for records in one_ahead(batches) if len(records)), workers)

@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 
 from openset.cli import app
 from openset.stats.conformal import benjamini_hochberg
-from product_files import frame
+from product_files import frame, make_rows
 
 COMMAND = [sys.executable, "-m", "openset.cli"]
 QUICK = ("--method", "mahalanobis", "--set", "validation_fraction=0.4")
@@ -315,3 +315,50 @@ def test_an_interrupt_leaves_nothing_half_written(problem_files, tmp_path, numbe
     assert process.returncode == code, errors
     assert b"Traceback" not in errors
     assert [p.name for p in tmp_path.iterdir()] == ["state"]
+
+
+def test_labels_that_came_later_are_matched_by_what_they_say(tmp_path):
+    random = np.random.default_rng(0)
+    X, y = make_rows(random, {"cat": 150, "dog": 150})
+    frame(X, kind=np.where(y == "cat", 0, 1)).to_csv(tmp_path / "source.csv")
+    frame(make_rows(random, {"cat": 90, "dog": 90, "new": 40})[0]).to_csv(tmp_path / "target.csv")
+    run = tmp_path / "run"
+    files = (tmp_path / "source.csv", tmp_path / "target.csv")
+    done = call("fit", *files, "--label", "kind", *QUICK, "--fpr", "0.05", "--out", run)
+    assert done.exit_code == 0 and "Left out, as row numbers: ''." in done.output, done.output
+    X, y = make_rows(random, {"cat": 40, "dog": 40, "new": 30})
+    names = {"cat": 0, "dog": 1, "new": "odd"}
+    frame(X, kind=[names[kind] for kind in y]).to_csv(tmp_path / "words.csv", index=False)
+    numbers = pd.Series([names[kind] if kind != "new" else 9 for kind in y], dtype=float)
+    frame(X, kind=numbers).to_parquet(tmp_path / "floats.parquet")
+    found = [
+        json.loads(call("evaluate", run, tmp_path / name, "--json").output)
+        for name in ("words.csv", "floats.parquet")
+    ]
+    assert found[0] == found[1] and found[0]["n_known"] == 80 and found[0]["top1"] > 0.9
+    numbers[::2] = np.nan
+    frame(X, kind=numbers).to_parquet(tmp_path / "some.parquet")
+    refused = call("evaluate", run, tmp_path / "some.parquet")
+    assert refused.exit_code == 2 and "--skip-bad" in refused.output and "skip_bad" not in refused.output
+    some = json.loads(call("evaluate", run, tmp_path / "some.parquet", "--skip-bad", "--json").output)
+    assert some["n_known"] + some["n_novel"] == 55
+
+
+def test_a_reader_that_has_seen_enough_is_no_failure(problem_files, tmp_path):
+    assert fit(problem_files, tmp_path / "run").exit_code == 0
+    line = f"{sys.executable} -m openset.cli inspect {tmp_path / 'run'} --json | true; exit ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True)
+    assert done.returncode == 0 and "refused" not in done.stderr and "Traceback" not in done.stderr
+
+
+def test_names_that_the_terminal_cannot_show(problem_files, tmp_path):
+    source = pd.read_parquet(problem_files / "source.parquet")
+    source.assign(kind=source.kind.str.replace("cat", "猫")).to_parquet(tmp_path / "source.parquet")
+    files = [str(tmp_path / "source.parquet"), str(problem_files / "target.parquet")]
+    environment = {**os.environ, "PYTHONIOENCODING": "latin-1"}
+    command = [*COMMAND, "fit", *files, "--label", "kind", *QUICK, "--out", str(tmp_path / "run")]
+    done = subprocess.run(command, capture_output=True, env=environment)
+    assert done.returncode == 0 and rb"\u732b" in done.stdout, done.stderr
+    command = [*COMMAND, "inspect", str(tmp_path / "run"), "--json"]
+    shown = json.loads(subprocess.run(command, capture_output=True, env=environment, check=True).stdout)
+    assert "猫" in shown["classes"]

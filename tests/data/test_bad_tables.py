@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import sys
 
@@ -13,6 +14,7 @@ import pytest
 from table_files import as_arrow, write_table
 
 from openset.data import iter_batches, read_table
+from openset.data.records import Records, concatenate
 
 
 def jsonl(path, rows):
@@ -290,3 +292,79 @@ def test_batches_without_a_good_row_keep_their_list():
         0,
     ]
     assert all(batch.X.shape[1] == 1 for batch in batches)
+
+
+def test_a_gzip_file_without_its_name_is_read(tmp_path):
+    path = tmp_path / "rows.csv.gz"
+    path.write_bytes(gzip.compress(b"x,kind\n1,a\n2,b\n"))
+    assert read_table(path, label="kind").y.tolist() == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("cut.csv.gz", gzip.compress(b"x,kind\n" + b"1.5,a\n" * 100_000)[:300], "cannot be read to its end"),
+        ("plain.csv.gz", b"x,kind\n1,a\n", "is not a readable gzip file"),
+        ("semicolons.csv", b"x;kind\n1;a\n", "separated by ';', so save it with commas"),
+        ("tabs.csv", b"x\tkind\n1\ta\n", "so name it .tsv"),
+        ("wide.csv", b"x,kind\n1,2,a\n", "no row is like the header.*it has 3 fields where the header has 2"),
+        ("blank.jsonl", b"\n\n", "has no rows"),
+        ("half.jsonl", b'{"x": 1, "kind": "\\ud83d"}\n', "half of a surrogate pair stands alone"),
+    ],
+)
+def test_files_that_are_not_what_their_name_says(tmp_path, name, content, message):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(ValueError, match=message):
+        read_table(tmp_path / name, label="kind")
+
+
+def test_the_last_extension_counts(tmp_path):
+    (tmp_path / "rows.tsv.csv").write_text("x,kind\n1,a\n")
+    assert read_table(tmp_path / "rows.tsv.csv", label="kind").y.tolist() == ["a"]
+
+
+def test_labels_that_are_missing_at_first_do_not_settle_the_kind(tmp_path):
+    path = tmp_path / "late.jsonl"
+    path.write_text('{"x": 1, "kind": null}\n' * 70_000 + '{"x": 1, "kind": "a"}\n' * 2)
+    assert read_table(path, label="kind", skip_bad=True).y.tolist() == ["a", "a"]
+
+
+@pytest.mark.parametrize("blank", ["", "  "])
+def test_blank_labels_are_missing(tmp_path, blank):
+    path = tmp_path / "quoted.csv"
+    path.write_text(f'"x","kind"\n"1","0"\n"2","1"\n"3","{blank}"\n')
+    with pytest.raises(ValueError, match="row 2: column 'kind' is missing"):
+        read_table(path, label="kind")
+    kept = read_table(path, label="kind", skip_bad=True)
+    assert kept.y.tolist() == [0, 1] and kept.y.dtype.kind == "i"
+
+
+@pytest.mark.parametrize("ids", [[2**63 + 5, 7, 2**63 + 6], [-7, 2**63 + 1, 2**63 + 2]])
+def test_large_ids_stay_integers(tmp_path, ids):
+    path = tmp_path / "hashes.jsonl"
+    path.write_text("".join(json.dumps({"x": 1, "id": i}) + "\n" for i in ids))
+    assert read_table(path, id="id").ids.tolist() == ids
+
+
+def test_batches_of_small_and_of_large_ids_are_joined_as_integers():
+    parts = [Records(np.arange(1), ids=np.array([value])) for value in (7, 2**63 + 1)]
+    assert concatenate(parts).ids.tolist() == [7, 2**63 + 1]
+    parts = [Records(np.arange(1), ids=np.array([value])) for value in (-7, 2**63 + 1)]
+    assert concatenate(parts).ids.tolist() == [-7, 2**63 + 1]
+
+
+def test_the_index_that_pandas_writes_is_no_feature(tmp_path):
+    table = pd.DataFrame({"x": [1.0, 2.0], "kind": ["a", "b"]})
+    table.to_csv(tmp_path / "a.csv")
+    pd.read_csv(tmp_path / "a.csv").to_csv(tmp_path / "b.csv", index=False)  # "Unnamed: 0"
+    for name in ("a.csv", "b.csv"):
+        assert read_table(tmp_path / name, label="kind").feature_names == ("x",)
+
+
+def test_frames_with_numbered_and_with_repeated_columns():
+    numbered = pd.DataFrame(np.eye(2)).assign(kind=["a", "b"])
+    assert read_table(numbered, label="kind").feature_names == ("0", "1")
+    with pytest.raises(ValueError, match="columns of one name"):
+        read_table(pd.DataFrame(np.eye(2), columns=["x", "x"]))
+    with pytest.raises(ValueError, match="several columns named '0'"):
+        read_table(pd.DataFrame(np.eye(2), columns=[0, "0"]))

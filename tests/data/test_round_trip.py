@@ -42,7 +42,7 @@ def tables(draw):
 
 def assert_same(records, table, *, n=None):
     n = len(table["key"]) if n is None else n
-    assert records.n_rows == n and records.skipped == () and records.rows.tolist() == list(range(n))
+    assert len(records) == n and records.skipped == () and records.rows.tolist() == list(range(n))
     np.testing.assert_array_equal(records.X, np.column_stack([table["a"], table["b"]]))
     assert records.feature_names == ("a", "b")
     assert records.y.tolist() == table["kind"]

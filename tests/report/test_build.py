@@ -122,13 +122,6 @@ def test_thumbnails_keep_to_their_budget(tmp_path, monkeypatch):
     assert [bool(address) for address in made] == [True] * 3 + [False] * 6
 
 
-def test_without_held_out_scores_source_is_scored_anew_and_that_is_said(synthetic):
-    parts = {name: value for name, value in vars(synthetic).items() if name != "source_scores"}
-    made = build(SimpleNamespace(**parts))
-    assert not made.source_is_held_out
-    assert made.source_scores == pytest.approx(synthetic.model.novelty_score(synthetic.features_source))
-
-
 def test_groups_of_the_summary_get_their_examples(synthetic):
     share = {"value": 0.1, "low": 0.08, "high": 0.12, "confidence": 0.95}
     groups = [

@@ -174,10 +174,10 @@ def test_a_run_with_next_to_nothing_has_a_page():
     assert {canvas["id"] for canvas in outline.all("canvas")} == {"chart-mix"}
 
 
-def test_no_threshold_and_seen_source_are_said(data):
-    page = render(replace(data, summary={**data.summary, "threshold": None}, source_is_held_out=False))
+def test_no_threshold_is_said(data):
+    page = render(replace(data, summary={**data.summary, "threshold": None}))
     text = " ".join(" ".join(Outline(page).text).split())
-    assert "There is no threshold" in text and "include those that the model was trained on" in text
+    assert "There is no threshold" in text and "held out from training" in text
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import threading
@@ -39,6 +40,9 @@ def helpful_errors(verbose: bool, flags: Mapping[str, str] | None = None) -> Ite
                 message = message.replace(words, flag)
             _tell(message, verbose)
             raise typer.Exit(BAD_INPUT) from None
+        except BrokenPipeError:  # who reads our output has seen enough
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(0) from None
         except OSError as error:
             _tell(f"the system refused: {error}. What was there before is unchanged.", verbose)
             raise typer.Exit(FAILED) from None
@@ -103,4 +107,5 @@ def show_json(value: Any) -> None:
     """Print one JSON value."""
     import json
 
-    typer.echo(json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False))
+    plain = "utf" not in (sys.stdout.encoding or "").lower()
+    typer.echo(json.dumps(value, indent=1, ensure_ascii=plain, allow_nan=False))

@@ -26,6 +26,7 @@ FLAGS = {
     "skip_bad=True": "--skip-bad",
     "ignore_target_labels=True": "--ignore-target-labels",
     "or overwrite it": "or pass --overwrite",
+    "pass another novel_label=...": "pass another --set novel_label=...",
     "evaluate it on this file": "use 'openset evaluate'",
     "no label column is named: say": "no label column is named (--label COL): say",
     "or pass it as text": "or pass it as --text",
@@ -94,6 +95,7 @@ def fit(
     Example: openset fit known.parquet new.parquet --label kind --out run
     """
     with helpful_errors(verbose, FLAGS):
+        from openset.data.common import require_pyarrow
         from openset.result import check_free
         from openset.settings import merged, parse_assignments, read_settings
 
@@ -121,6 +123,7 @@ def fit(
         if out is None:
             raise ValueError("no folder to write to is named: pass --out RUN.")
         check_free(out, overwrite=overwrite)
+        require_pyarrow("Writing the scored target")
         given = {name: value for name, value in vars(asked).items() if name not in ("source", "target")}
 
         from openset.running import run
@@ -136,13 +139,17 @@ def fit(
 
 def _closing(summary: object, out: Path, verbose: bool) -> str:
     """What was left out, where things are, and with -v how long they took."""
+    from openset.data.tables import holds_row_numbers
     from openset.result import ResultSummary
 
     assert isinstance(summary, ResultSummary)
     lines = [""]
-    unused = summary.data["left_out"]
+    numbers = [name for name in summary.data["left_out"] if holds_row_numbers(name)]
+    unused = [name for name in summary.data["left_out"] if name not in numbers]
     if unused:
         lines.append(f"Left out, as no numbers: {', '.join(unused)}. Take one as --text, or write it as numbers.")
+    if numbers:
+        lines.append(f"Left out, as row numbers: {', '.join(map(repr, numbers))}.")
     for role in ("source", "target"):
         skipped = summary.data[role]["skipped"]
         if skipped:

@@ -16,6 +16,8 @@ from openset.commands.console import (
     show_table,
     show_text,
 )
+from openset.commands.fit import FLAGS
+from openset.commands.options import SkipBad
 
 Run = Annotated[Path, typer.Argument(metavar="RUN", help="Folder that 'openset fit' wrote.")]
 
@@ -113,20 +115,22 @@ def evaluate(
     run: Run,
     labelled: Annotated[Path, typer.Argument(metavar="LABELLED", help="Rows with their true labels.")],
     label: Annotated[str | None, typer.Option(metavar="COL", help="Label column. Default: the run's.")] = None,
+    skip_bad: SkipBad = None,
     quiet: Quiet = False,
     verbose: Verbose = False,
     as_json: AsJson = False,
 ) -> None:
     """Measure a run against labels that arrived later.
 
-    Every label that the run does not know counts as novel.
+    Every label that the run does not know counts as novel. Where only some rows
+    have a label yet, --skip-bad leaves out the others.
 
-    Example: openset evaluate run reviewed.csv --label kind
+    Example: openset evaluate run reviewed.csv --label kind --skip-bad
     """
-    with helpful_errors(verbose):
+    with helpful_errors(verbose, FLAGS):
         from openset.comparison import evaluate_run
 
-        metrics = evaluate_run(run, labelled, label=label, progress=not quiet)
+        metrics = evaluate_run(run, labelled, label=label, skip_bad=skip_bad, progress=not quiet)
         if as_json:
             show_json(metrics)
         elif not quiet:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
@@ -81,8 +83,7 @@ def _csv_chunks(path: Path, columns: Sequence[str], batch_rows: int | None) -> I
     broken: dict[int, str] = {}
 
     def note(row: Any) -> str:
-        fields = f"it has {row.actual_columns} fields where the header has {row.expected_columns}"
-        broken[row.number - 2] = fields  # pyarrow counts from 1 and counts the header
+        broken[row.number - 2] = _field_count(row)  # pyarrow counts from 1 and counts the header
         return "skip"
 
     start = 0
@@ -100,14 +101,22 @@ def _csv_chunks(path: Path, columns: Sequence[str], batch_rows: int | None) -> I
 def open_csv(path: Path) -> Source:
     """A CSV or TSV file in UTF-8 with a header; what its columns hold is told from the first rows."""
     require_pyarrow("Reading CSV")
-    with path.open("rb") as file:
-        head = file.read(4)
+    head = _first_bytes(path)
     if head.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\x00" in head:
         raise ValueError(f"{path} is not UTF-8 text (it looks like UTF-16): save it as UTF-8.")
-    batch = next(iter(_csv_batches(path, None, lambda row: "skip")), None)
+    broken: list[Any] = []
+
+    def note(row: Any) -> str:
+        broken.append(row)
+        return "skip"
+
+    batch = next(iter(_csv_batches(path, None, note)), None)
+    if batch is None and broken:
+        raise ValueError(f"{path}: no row is like the header. Of the first one: {_field_count(broken[0])}.")
     if batch is None:
         raise ValueError(f"{path} has no rows below its header.")
-    _refuse_repeated(batch.schema.names, path)
+    refuse_repeated(batch.schema.names, path)
+    _refuse_other_separators(batch.schema.names, path)
     sample = batch.slice(0, _SAMPLE)
     kinds = {name: kind_of(sample.column(name).to_pylist(), parse=True) for name in sample.schema.names}
     return Source(str(path), path.parent, kinds, partial(_csv_chunks, path), typed=False)
@@ -117,7 +126,7 @@ def _csv_batches(path: Path, columns: list[str] | None, note: Any) -> Iterator[A
     import pyarrow as pa
     import pyarrow.csv as csv
 
-    delimiter = "\t" if ".tsv" in path.name.lower() else ","
+    delimiter = "\t" if path.name.lower().endswith((".tsv", ".tsv.gz")) else ","
     read = csv.ReadOptions(use_threads=False, block_size=_BLOCK)
     parse = csv.ParseOptions(delimiter=delimiter, newlines_in_values=True, invalid_row_handler=note)
     try:
@@ -137,6 +146,20 @@ def _csv_batches(path: Path, columns: list[str] | None, note: Any) -> Iterator[A
         too_long = "straddling" in str(error)
         reason = "a row is longer than 1 MB, so write the table as Parquet" if too_long else error
         raise ValueError(f"{path} is not a readable CSV file: {reason}") from None
+    except OSError as error:  # a gzip file that was cut
+        raise ValueError(f"{path} cannot be read to its end: {error}") from None
+
+
+def _first_bytes(path: Path) -> bytes:
+    try:
+        with gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb") as file:
+            return file.read(4)
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise ValueError(f"{path} is not a readable gzip file: {error}") from None
+
+
+def _field_count(row: Any) -> str:
+    return f"it has {row.actual_columns} fields where the header has {row.expected_columns}"
 
 
 def _row_numbers(start: int, count: int, broken: Mapping[int, str]) -> NDArray[np.int64]:
@@ -164,11 +187,21 @@ def _numbered(batches: Any, columns: Sequence[str], batch_rows: int | None, path
 
 
 def _kinds(schema: Any, path: Path) -> dict[str, str]:
-    _refuse_repeated(schema.names, path)
+    refuse_repeated(schema.names, path)
     return {column.name: arrow_kind(column.type) for column in schema}
 
 
-def _refuse_repeated(names: Sequence[str], path: Path) -> None:
+def _refuse_other_separators(names: Sequence[str], path: Path) -> None:
+    found = [mark for mark in (";", "\t", "|") if len(names) == 1 and mark in names[0]]
+    if found:
+        how = "name it .tsv" if found[0] == "\t" else "save it with commas"
+        raise ValueError(
+            f"{path} has one column, {names[0]!r}: its fields seem to be separated by {found[0]!r}, so {how}."
+        )
+
+
+def refuse_repeated(names: Sequence[str], source: Path | str) -> None:
+    """Raise a ValueError that lists the names which come twice."""
     repeated = [name for name, count in Counter(names).items() if count > 1]
     if repeated:
-        raise ValueError(f"{path} has several columns named {listed(map(repr, repeated))}: rename them.")
+        raise ValueError(f"{source} has several columns named {listed(map(repr, repeated))}: rename them.")

@@ -123,6 +123,8 @@ def read_texts(column: Any, name: str) -> Read:
             return _utf8(value, name)
         if not isinstance(value, str):
             raise ValueError(f"column {name!r} holds {_shown(value)}, not text")
+        if not _is_unicode(value):
+            raise ValueError(f"column {name!r} {_NO_UNICODE}")
         return value
 
     return _each(column, name, text, "", object)
@@ -130,13 +132,13 @@ def read_texts(column: Any, name: str) -> Read:
 
 def read_keys(
     column: Any, name: str, kind: str | None, *, integers: bool = False
-) -> tuple[NDArray[Any], Problems, str]:
+) -> tuple[NDArray[Any], Problems, str | None]:
     """Labels or ids: numbers, text or booleans, one kind throughout; with ``integers``, CSV text is made so.
 
-    The kind found is returned, for the chunks that follow.
+    Blank text is missing. The kind found is returned, for the chunks that follow; None if there was no value.
     """
     if is_arrow(column):
-        column = _decoded(column)
+        column = without_blanks(_decoded(column))
         if integers:
             import pyarrow as pa
 
@@ -148,8 +150,10 @@ def read_keys(
     problems: Problems = {}
     for row, value in enumerate(values):
         found = _key_kind(value)
-        if value is None or value != value:
+        if value is None or value != value or (found == "text" and not value.strip()):
             problems[row] = f"column {name!r} is missing"
+        elif found == "text" and not _is_unicode(value):
+            problems[row] = f"column {name!r} {_NO_UNICODE}"
         elif found is None:
             what = "bytes that are not UTF-8 text" if isinstance(value, bytes) else _shown(value)
             problems[row] = f"column {name!r} holds {what}, not a number or text"
@@ -157,8 +161,24 @@ def read_keys(
             problems[row] = f"column {name!r} mixes types: it holds {_shown(value)} after rows of {kind}"
     blank: Any = "" if kind == "text" else False if kind == "boolean" else 0
     kept = [blank if row in problems else value for row, value in enumerate(values)]
-    array = as_objects(kept) if kind == "text" or not kept else np.asarray(kept)
-    return array, problems, kind or "number"
+    array = as_objects(kept) if kind == "text" or not kept else _as_narrow(kept)
+    return array, problems, kind
+
+
+def _as_narrow(values: list[Any]) -> NDArray[Any]:
+    """Numbers or booleans as an array; numpy would make floats of integers on both sides of 2**63."""
+    array = np.asarray(values)
+    if array.dtype.kind != "f" or not all(isinstance(value, int) for value in values):
+        return array
+    return np.asarray(values, dtype=np.uint64) if min(values) >= 0 else as_objects(values)
+
+
+def has_value(column: Any) -> bool:
+    """Whether any row of a column of labels has one."""
+    if is_arrow(column):
+        column = without_blanks(_decoded(column))
+        return bool(column.null_count < len(column))
+    return any(value is not None and value == value and str(value).strip() for value in column)
 
 
 def _whole_keys(column: Any) -> tuple[NDArray[Any], str] | None:
@@ -247,6 +267,18 @@ def _shown(value: Any) -> str:
     return f"{text if len(text) <= 40 else text[:37] + '...'} ({kind})"
 
 
+_NO_UNICODE = "holds text that cannot be written: half of a surrogate pair stands alone in it"
+
+
+def _is_unicode(value: str) -> bool:
+    """JSON can name code points that no text may hold."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def _is_utf8(value: bytes) -> bool:
     try:
         value.decode("utf-8")
@@ -275,6 +307,20 @@ def _decoded(column: Any) -> Any:
         except pa.ArrowInvalid:
             return column
     return column
+
+
+def without_blanks(column: Any) -> Any:
+    """An Arrow column with blank text and NaN as nulls: so programs write labels that are missing."""
+    import pyarrow.compute as pc
+    import pyarrow.types as types
+
+    if types.is_string(column.type) or types.is_large_string(column.type):
+        blank = pc.equal(pc.utf8_trim_whitespace(column), "")
+    elif types.is_floating(column.type):
+        blank = pc.is_nan(column)
+    else:
+        return column
+    return pc.if_else(blank, None, column) if pc.any(blank).as_py() else column
 
 
 def _null_rows(column: Any, name: str) -> Problems:

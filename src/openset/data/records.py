@@ -41,11 +41,6 @@ class Records:
         return len(self.rows)
 
     @property
-    def n_rows(self) -> int:
-        """How many rows there are; those skipped are not counted."""
-        return len(self.rows)
-
-    @property
     def n_skipped(self) -> int:
         """How many rows were left out."""
         return len(self.skipped)
@@ -65,7 +60,7 @@ def concatenate(batches: Sequence[Records]) -> Records:
 
     def joined(name: str) -> Any:
         parts = [getattr(batch, name) for batch in full]
-        return None if parts[0] is None else np.concatenate(parts)
+        return None if parts[0] is None else _joined(parts)
 
     images = first.images
     if images is not None:
@@ -77,6 +72,14 @@ def concatenate(batches: Sequence[Records]) -> Records:
         feature_names=first.feature_names,
         skipped=tuple(row for batch in batches for row in batch.skipped),
     )
+
+
+def _joined(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    """One array; integers on both sides of 2**63, which numpy would make floats of, stay what they are."""
+    if {part.dtype.kind for part in parts} == {"i", "u"} and np.result_type(*parts).kind == "f":
+        fits = all(part.dtype.kind == "u" or part.min() >= 0 for part in parts)
+        return np.concatenate([part.astype(np.uint64 if fits else object) for part in parts])
+    return np.concatenate(parts)
 
 
 class SeenIds:

@@ -12,7 +12,7 @@ import narwhals as nw
 import numpy as np
 
 from openset.data.arrays import open_npy, open_npz
-from openset.data.arrow_files import open_csv, open_ipc, open_parquet
+from openset.data.arrow_files import open_csv, open_ipc, open_parquet, refuse_repeated
 from openset.data.chunk import Chunk, Source, sliced
 from openset.data.columns import arrow_kind, is_arrow, kind_of
 from openset.data.common import as_objects, existing, listed, require_pyarrow
@@ -45,8 +45,12 @@ def open_source(source: Any) -> Source:
 
 def _open_frame(frame: Any) -> Source:
     require_pyarrow("Reading data frames")
-    native = nw.from_native(frame, eager_only=True)
-    columns = {name: _frame_column(native[name]) for name in native.columns}
+    try:
+        native = nw.from_native(frame, eager_only=True)
+    except nw.exceptions.DuplicateError as error:
+        raise ValueError(f"the data frame has columns of one name: rename them. {error}") from None
+    refuse_repeated([str(name) for name in native.columns], "the data frame")
+    columns = {str(name): _frame_column(native.get_column(name)) for name in native.columns}
     kinds = {
         name: arrow_kind(column.type) if is_arrow(column) else kind_of(column[:_SAMPLE])
         for name, column in columns.items()
@@ -99,7 +103,9 @@ def _json_chunks(path: Path, columns: Sequence[str], batch_rows: int | None) -> 
 def _open_json_lines(path: Path) -> Source:
     sample = list(islice(read_json_lines(path), _SAMPLE))
     objects = [value for value in sample if isinstance(value, dict)]
-    if sample and not objects:
+    if not sample:
+        raise ValueError(f"{path} has no rows: all of its lines are blank.")
+    if not objects:
         raise ValueError(f"{path}: no line holds a JSON object {{…}}. Of the first line: {sample[0]}.")
     names = dict.fromkeys(name for value in objects for name in value)
     kinds = {name: kind_of(value.get(name) for value in objects) for name in names}

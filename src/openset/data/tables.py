@@ -12,14 +12,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from openset.data.chunk import Chunk, Source
-from openset.data.columns import Problems, missing_in, read_keys, read_numbers, read_texts, read_vectors
+from openset.data.columns import (
+    Problems,
+    missing_in,
+    read_keys,
+    read_numbers,
+    read_texts,
+    read_vectors,
+    without_blanks,
+)
 from openset.data.common import listed
 from openset.data.images import ImageFiles
 from openset.data.records import Records, SeenIds, SkippedRow, concatenate
 from openset.data.sources import open_source
 from openset.params import check_flag, check_integer
 
-_PANDAS_INDEX = re.compile(r"__index_level_\d+__$")  # what pandas adds to a file, no feature
+_ROW_NUMBERS = re.compile(r"(__index_level_\d+__|Unnamed: \d+|\s*)$")
 _INTEGER = r"^-?(0|[1-9][0-9]{0,17})$"
 
 
@@ -123,11 +131,20 @@ def _choose(
     return _Choice(label, tuple(named), bool(vectors), text, image, id_)
 
 
+def holds_row_numbers(name: str) -> bool:
+    """Whether a column is the index that pandas wrote along with its table, which is no feature.
+
+    >>> [holds_row_numbers(name) for name in ("", "Unnamed: 0", "__index_level_0__", "x")]
+    [True, True, True, False]
+    """
+    return _ROW_NUMBERS.match(name) is not None
+
+
 def _numeric(source: Source, label: str | None, id_: str | None) -> list[str]:
     named = [
         name
         for name, kind in source.kinds.items()
-        if kind != "other" and name not in (label, id_) and not _PANDAS_INDEX.match(name)
+        if kind != "other" and name not in (label, id_) and not holds_row_numbers(name)
     ]
     if not named:
         raise ValueError(
@@ -145,7 +162,7 @@ class _Reader:
     choice: _Choice
     skip_bad: bool
     width: int | None = None
-    kinds: dict[str, str] = field(default_factory=dict)
+    kinds: dict[str, str | None] = field(default_factory=dict)
     seen: SeenIds = field(default_factory=SeenIds)
 
     def __post_init__(self) -> None:
@@ -179,10 +196,10 @@ class _Reader:
             if not len(chunk.rows):
                 continue
             try:
-                matches = pc.match_substring_regex(chunk.columns[label].cast(pa.string()), _INTEGER)
+                column = without_blanks(chunk.columns[label].cast(pa.string()))
             except pa.ArrowInvalid:  # not UTF-8
                 return False
-            if not pc.all(matches, min_count=0).as_py():
+            if not pc.all(pc.match_substring_regex(column, _INTEGER), min_count=0).as_py():
                 return False
         return True
 

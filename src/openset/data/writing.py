@@ -8,6 +8,7 @@ import tempfile
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
@@ -15,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from openset.data.common import listed, require_pyarrow
-from openset.files import replacing
+from openset.files import check_parent, replacing
 
 _ROW_GROUP = 2**17
 
@@ -38,15 +39,14 @@ def writing_table(path: Path) -> Iterator[Write]:
     ['"id","name"', '1,"a"', '2,"b"']
     """
     opener = _opener(path)
-    if not path.parent.is_dir():
-        raise ValueError(f"{path} cannot be written: there is no folder {path.parent}.")
     with replacing(path) as temporary, opener(temporary) as write:
         yield write
 
 
 def check_writable(path: Path) -> None:
-    """Raise a ValueError unless the extension is one that tables are written with."""
+    """Raise an error unless a table can be written there: by its extension, and the folder that it is in."""
     _opener(path)
+    check_parent(path)
 
 
 def _opener(path: Path) -> Any:
@@ -147,14 +147,8 @@ def _csv(delimiter: str, *, packed: bool = False) -> Callable[[Path, Any, ExitSt
 
 
 @contextmanager
-def _json_lines(path: Path) -> Iterator[Write]:
-    with path.open("wb") as file:
-        yield lambda columns: _write_lines(file, columns)
-
-
-@contextmanager
-def _packed_json_lines(path: Path) -> Iterator[Write]:
-    with gzip.open(path, "wb") as file:
+def _json_lines(path: Path, *, packed: bool = False) -> Iterator[Write]:
+    with gzip.open(path, "wb") if packed else path.open("wb") as file:
         yield lambda columns: _write_lines(file, columns)
 
 
@@ -198,10 +192,10 @@ _OPENERS: dict[str, Any] = {
     ".tsv": _arrow_writer(_csv("\t")),
     ".tsv.gz": _arrow_writer(_csv("\t", packed=True)),
     ".jsonl": _json_lines,
-    ".jsonl.gz": _packed_json_lines,
+    ".jsonl.gz": partial(_json_lines, packed=True),
     ".ndjson": _json_lines,
     ".json": _json_lines,
-    ".json.gz": _packed_json_lines,
+    ".json.gz": partial(_json_lines, packed=True),
     ".arrow": _arrow_writer(_arrow_file),
     ".feather": _arrow_writer(_arrow_file),
     ".npz": _npz,

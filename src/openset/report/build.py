@@ -16,35 +16,25 @@ from openset.report.formats import percent
 
 MAX_ID = 64
 MAX_MAP_ID = 16
-SCORED_SOURCE_ROWS = 20_000
 
 
 def build(result: Any) -> ReportData:
     """What the page shows of a result.
 
     ``result`` has a fitted ``model``, a ``summary``, the ``scored`` target, ``source`` and ``target`` records,
-    ``features_source`` and ``features_target``. If it has ``source_scores``, scores of source rows that the model
-    was not fitted on, they are shown beside the target's; else source rows are scored anew, and the page says
-    that the model has seen them.
+    ``features_source`` and ``features_target``, and ``source_scores`` of source rows that it was not fitted on.
     """
     scored = result.scored
     scores = np.asarray(scored.novelty_score, np.float64)
-    source_scores = getattr(result, "source_scores", None)
-    held_out = source_scores is not None
-    if source_scores is None:
-        chosen = np.linspace(0, len(result.features_source) - 1, SCORED_SOURCE_ROWS).astype(np.intp)
-        rows = np.unique(chosen) if len(result.features_source) > SCORED_SOURCE_ROWS else slice(None)
-        source_scores = result.model.novelty_score(result.features_source[rows])
     top = top_rows(scores, MAX_TABLE_ROWS)
     summary = as_mapping(result.summary)
     return ReportData(
         summary=summary,
-        source_scores=np.asarray(source_scores, np.float64),
+        source_scores=np.asarray(result.source_scores, np.float64),
         target_scores=scores,
         rows=examples_of(result, top),
         map=lay_out(result.features_target, scored.id, scored.predicted, scores, table=top),
         groups=groups_of(result, summary.get("groups", {}).get("groups", ())),
-        source_is_held_out=held_out,
     )
 
 
@@ -139,7 +129,7 @@ def lay_out(
     rows = stratified_sample(labels, MAX_MAP_ROWS)
     sample = np.asarray(features)[rows]
     sample = sample.reshape(len(rows), -1).astype(np.float64)
-    if min(sample.shape) < 3 or not np.isfinite(sample).all() or not sample.std(axis=0).any():
+    if len(sample) < 3 or sample.shape[1] < 2 or not np.isfinite(sample).all() or not sample.std(axis=0).any():
         return None
     place = {row: number for number, row in enumerate(table.tolist())}
     pca = PCA(2, random_state=0)

@@ -75,8 +75,6 @@ class ReportData:
     rows: tuple[Example, ...]
     map: TargetMap | None = None
     groups: tuple[Group, ...] = ()
-    source_is_held_out: bool = True
-    """Whether the model was fitted without the rows behind ``source_scores``."""
 
     def __post_init__(self) -> None:
         if len(self.rows) > MAX_TABLE_ROWS:

@@ -75,7 +75,16 @@ def test_a_page_has_commands_versions_date_and_times(results, tiny_path):
     assert f"    openset bench table {tiny_path} --data 'my data' --out docs/results/it.md\n" in page
     assert f"with openset {results.code} (python 3." in page and re.search(r"^on \d{4}-\d\d-\d\d", page, re.M)
     assert "## Time" in page and re.search(r"\| knn \| 4 \| \d+\.\d \| \d+ \|", page)
-    assert "stand-in" not in page
+    assert "stand-in" not in page and "share one training" not in page
+
+
+def test_a_page_says_which_methods_share_their_training(results):
+    names = iter(["msp", "energy"] * len(results.plan))
+    plan = [
+        (replace(planned, run=replace(planned.run, method=next(names))), run) for planned, run in results.plan
+    ]
+    page = results_page(replace(results, plan=plan), Path("it.md"), None)
+    assert "msp, energy share one training; each is charged for all of it." in page
 
 
 def test_a_page_names_spec_store_and_code_as_they_were_given(results):

@@ -43,7 +43,16 @@ def draw(results: Results, path: Path) -> None:
             ax.set_ylabel(METRICS[metric])
         axes[i, 0].set_title(title, loc="left", fontsize="small")
     handles, labels = axes[0, 0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=6, frameon=False, fontsize="small")
+    figure.legend(
+        handles,
+        labels,
+        title="mean ± sd over splits",
+        title_fontsize="small",
+        loc="outside lower center",
+        ncols=6,
+        frameon=False,
+        fontsize="small",
+    )
     with mpl.rc_context({"svg.hashsalt": "openset"}):  # the same figure gives the same file
         figure.savefig(path, dpi=130, metadata={"Date": None} if path.suffix == ".svg" else None)
 
@@ -66,7 +75,8 @@ def _lines(ax: Any, series: dict[str, list[Row]], metric: str) -> None:
         mean = np.array([row.cells[metric].mean for row in ordered])
         sd = np.nan_to_num([row.cells[metric].sd for row in ordered])
         (line,) = ax.plot(x, mean, "-o", markersize=3.5, label=name)
-        ax.fill_between(x, mean - sd, mean + sd, color=line.get_color(), alpha=0.15, linewidth=0)
+        low, high = np.clip([mean - sd, mean + sd], 0, 1)  # no metric lies beyond
+        ax.fill_between(x, low, high, color=line.get_color(), alpha=0.15, linewidth=0)
 
 
 def _bars(ax: Any, block: Block, metric: str) -> None:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from openset.data.chunk import Chunk, Source, slices
 from openset.data.columns import arrow_kind, kind_of
-from openset.data.common import listed, require_pyarrow
+from openset.data.common import extension, listed, require_pyarrow
 
 _BLOCK = 2**20  # bytes of CSV parsed together: a row must fit, and pyarrow holds some thirty of them
 _PAGES = 2**20  # bytes of a Parquet column read ahead
@@ -126,7 +126,7 @@ def _csv_batches(path: Path, columns: list[str] | None, note: Any) -> Iterator[A
     import pyarrow as pa
     import pyarrow.csv as csv
 
-    delimiter = "\t" if path.name.lower().endswith((".tsv", ".tsv.gz")) else ","
+    delimiter = "\t" if extension(path) in (".tsv", ".tsv.gz") else ","
     read = csv.ReadOptions(use_threads=False, block_size=_BLOCK)
     parse = csv.ParseOptions(delimiter=delimiter, newlines_in_values=True, invalid_row_handler=note)
     try:

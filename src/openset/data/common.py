@@ -32,6 +32,15 @@ def listed(items: Iterable[Any], limit: int = 5) -> str:
     return ", ".join(names[:limit]) + more
 
 
+def extension(path: Path) -> str:
+    """What tells a file's format, in lower case; both parts of a packed one.
+
+    >>> extension(Path("rows.CSV.gz")), extension(Path("v1.2.parquet"))
+    ('.csv.gz', '.parquet')
+    """
+    return ("".join(path.suffixes[-2:]) if path.suffix.lower() == ".gz" else path.suffix).lower()
+
+
 def existing(path: str | Path, what: str) -> Path:
     """The path, if something is there; else an error that says where ``what`` comes from."""
     found = Path(path).expanduser()

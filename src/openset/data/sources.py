@@ -15,7 +15,7 @@ from openset.data.arrays import open_npy, open_npz
 from openset.data.arrow_files import open_csv, open_ipc, open_parquet, refuse_repeated
 from openset.data.chunk import Chunk, Source, sliced
 from openset.data.columns import arrow_kind, is_arrow, kind_of
-from openset.data.common import as_objects, existing, listed, require_pyarrow
+from openset.data.common import as_objects, existing, extension, listed, require_pyarrow
 from openset.data.images import list_images
 from openset.data.json_lines import read_json_lines
 
@@ -32,8 +32,8 @@ def open_source(source: Any) -> Source:
     path = existing(source, "Give the path of a table, an array file or a folder of images.")
     if path.is_dir():
         return _open_image_folder(path)
-    suffix = "".join(path.suffixes[-2:]) if path.suffix == ".gz" else path.suffix
-    opener = OPENERS.get(suffix.lower())
+    suffix = extension(path)
+    opener = OPENERS.get(suffix)
     if opener is None:
         raise ValueError(
             f"{path}: the extension {suffix!r} is unknown. Known are {listed(OPENERS, len(OPENERS))}."

@@ -15,7 +15,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from openset.data.common import listed, require_pyarrow
+from openset.data.common import extension, listed, require_pyarrow
 from openset.files import check_parent, replacing
 
 _ROW_GROUP = 2**17
@@ -50,12 +50,12 @@ def check_writable(path: Path) -> None:
 
 
 def _opener(path: Path) -> Any:
-    suffix = "".join(path.suffixes[-2:]) if path.suffix == ".gz" else path.suffix
-    if suffix.lower() == ".npy":
+    suffix = extension(path)
+    if suffix == ".npy":
         raise ValueError(f"{path}: a .npy file is one array, with no room for ids and labels: write .npz.")
-    if suffix.lower() not in _OPENERS:
+    if suffix not in _OPENERS:
         raise ValueError(f"{path}: the extension {suffix!r} is unknown. Known are {listed(_OPENERS, 20)}.")
-    return _OPENERS[suffix.lower()]
+    return _OPENERS[suffix]
 
 
 def _arrow_writer(open_sink: Callable[[Path, Any, ExitStack], Any]) -> Any:

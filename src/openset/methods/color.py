@@ -142,17 +142,11 @@ class CoLOR(WithKnownClassifier):
 
     # ------------------------------------------------------------------ fitting
 
-    def _value(self, name: str) -> Any:
-        given = getattr(self, name)
-        if not isinstance(given, str) or given != "auto":
-            return given
+    def _auto(self) -> dict[str, Any]:
         own = not self._is_paper and not (
             isinstance(self.multiplier_bounds, str) and isinstance(self.dropout, str)
         )
-        values = color_auto(
-            self.selection, self._n_features(), backbone=self.backbone is not None, own_groups=own
-        )
-        return values.get(name, given)
+        return color_auto(self.selection, self._n_features(), backbone=self.backbone is not None, own_groups=own)
 
     def _check_parameters(self) -> None:
         check_choice("selection", self.selection, tuple(COLOR_AUTO))

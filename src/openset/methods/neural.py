@@ -169,9 +169,12 @@ class NetworkClassifier(OpenSetClassifier):
     def _value(self, name: str) -> Any:
         """What a parameter stands for."""
         given = getattr(self, name)
-        if name != "dropout" or not isinstance(given, str) or given != "auto":
-            return given
-        return self._wide_dropout if self.backbone is None and self._n_features() >= WIDE else 0.0
+        return self._auto().get(name, given) if isinstance(given, str) and given == "auto" else given
+
+    def _auto(self) -> dict[str, Any]:
+        """What "auto" stands for, by parameter."""
+        wide = self.backbone is None and self._n_features() >= WIDE
+        return {"dropout": self._wide_dropout if wide else 0.0}
 
     def _n_features(self) -> int:
         """Numbers in a row, or in each of its cells; 0 before rows were seen."""

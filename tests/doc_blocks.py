@@ -1,4 +1,7 @@
-"""Runs the examples of a page: Python blocks as one program, console blocks through the commands, in order."""
+"""Runs the examples of a page: Python blocks as one program, console blocks through the commands, in order.
+
+A TOML block is a file, which its first line names.
+"""
 
 from __future__ import annotations
 
@@ -33,6 +36,9 @@ def run_page(page, names=None):
             elif kind == "console":
                 for line in text.replace("\\\n", " ").splitlines():
                     run_line(line, page)
+            elif kind == "toml":
+                name, _ = text.removeprefix("# ").split("\n", 1)
+                Path(name).write_text(text, encoding="utf-8")
     finally:
         del sys.modules["page"]
     return vars(module)

@@ -17,6 +17,7 @@ from openset.bench.spec import load_spec, parse_spec
 from openset.bench.store import Store
 from openset.data.amazon import PAPER_CATEGORIES
 from openset.data.dataset import Dataset
+from openset.errors import MissingExtraError
 
 
 @pytest.fixture(autouse=True)
@@ -113,6 +114,18 @@ def test_encoding_happens_once_and_before_the_runs(official_amazon, counted_enco
     store = Store(tmp_path / "runs.sqlite")
     sweep(spec, store, data_dir=official_amazon, show_progress=True)
     assert order == [("minilm", True)]
+
+
+def test_an_extra_that_encoding_lacks_is_told_before_anything_runs(official_amazon, tmp_path, monkeypatch):
+    def encode(texts, encoder, *, progress):
+        raise MissingExtraError("Encoding texts", "text")
+
+    monkeypatch.setattr("openset.encoders.encode_texts", encode)
+    spec = parse_spec('[[problem]]\ndataset = "amazon"\nseeds = [0]\n[[method]]\nname = "knn"', "s")
+    store = Store(tmp_path / "runs.sqlite")
+    with pytest.raises(MissingExtraError, match=r"openset\[text\]"):
+        sweep(spec, store, data_dir=official_amazon)
+    assert store.all() == []
 
 
 def test_sun397_takes_subtypes_of_a_natural_group_for_new(monkeypatch, tmp_path):

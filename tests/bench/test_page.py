@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from openset.bench.heads_table import heads_table
 from openset.bench.page import results_page
-from openset.bench.tables import heads_table, main_table, results_of
+from openset.bench.tables import main_table, results_of
 from openset.cli import app
 
 COMMITTED = Path(__file__).parents[2] / "docs" / "results" / "tiny.md"
@@ -120,3 +121,15 @@ def test_all_heads_stand_in_a_table_and_the_selected_ones_are_marked(results):
     (selected,) = [head for head in run.result.heads if head["selected"]]
     for metric in ("auroc", "auprc", "oscr"):
         assert selected[metric] == pytest.approx(run.result.metrics[metric])
+
+
+def test_the_paper_s_heads_stand_below_ours_unless_the_data_is_a_stand_in(results):
+    beside = [(replace(planned, paper="target-recall"), stored) for planned, stored in results.plan]
+    table = heads_table(replace(results, plan=beside))
+    recall, fpr, auroc, *_ = table.sections  # the first: with shift
+    assert [row[0].text for row in recall.rows] == ["0.05", "  in the paper", "0.10", "  in the paper"]
+    assert [cell.text for cell in recall.rows[1]] == ["  in the paper", "0.18", ""]  # it has no seed 1
+    assert [cell.text for cell in auroc.rows[3]] == ["  in the paper", "0.98", ""]
+    assert len(fpr.rows) == 2  # which it does not print
+    others = [(p, s and replace(s, result=replace(s.result, stand_in_for="SUN397"))) for p, s in beside]
+    assert all(len(section.rows) == 2 for section in heads_table(replace(results, plan=others)).sections)

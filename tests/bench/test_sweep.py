@@ -16,12 +16,14 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from openset.bench import runner, runs
-from openset.bench.runner import seconds_per_method, sweep, time_left
+from openset.bench import runs
+from openset.bench.runner import sweep
 from openset.bench.runs import RunResult, code_version, expand
 from openset.bench.spec import parse_spec
 from openset.bench.store import Store
+from openset.bench.watching import seconds_per_method, time_left, watching
 from openset.bench.workers import local_results
+from openset.errors import MissingExtraError
 
 COMMAND = [sys.executable, "-m", "openset.cli", "bench", "run"]
 
@@ -91,12 +93,29 @@ def test_a_narrow_terminal_shows_how_far_a_sweep_is(tiny, finished, monkeypatch)
     file = io.StringIO()
     monkeypatch.setattr("rich.console.Console", lambda **_: Console(file=file, width=60, force_terminal=True))
     todo = [replace(planned.run, dataset="a-dataset-with-a-very-long-name") for planned in expand(tiny)]
-    with runner._progress(todo, 2, {"color": 9000.0, "knn": 1.0}, enabled=True) as progress:
+    with watching(todo, 2, {"color": 9000.0, "knn": 1.0}, enabled=True) as progress:
         progress.started(todo[0])
         progress.finished(todo[0], RunResult(failure="no"))
         progress.started(todo[1])
     shown = " ".join(file.getvalue().split())
     assert "1/12 runs, about 8:4" in shown and "h left, 1 failed" in shown and "0:00:00" in shown
+
+
+def test_a_log_gets_a_line_a_minute_and_every_failure(tiny, capsys, monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr("openset.bench.watching.time.monotonic", lambda: now[0])
+    todo = [planned.run for planned in expand(tiny)][:4]
+    with watching(todo, 1, {}, enabled=True) as watcher:
+        for run, passing, failure in zip(todo, (10, 10, 60, 10), ("", "no", "", ""), strict=True):
+            now[0] += passing
+            watcher.started(run)
+            watcher.finished(run, RunResult(seconds={"fit": 10.0}, failure=failure))
+    told = capsys.readouterr().err.splitlines()
+    assert told == [
+        f"2/4 runs, about 0:20 left, 1 failed; {todo[1]}: failed",
+        f"3/4 runs, about 0:10 left, 1 failed; {todo[2]}: 10 s",
+        f"4/4 runs, about 0:00 left, 1 failed; {todo[3]}: 10 s",
+    ]
 
 
 def test_a_run_whose_worker_is_killed_once_is_tried_again(tiny, finished):
@@ -151,6 +170,18 @@ def test_failures_are_recorded_and_tried_again_only_when_asked(two_methods, tmp_
     assert sweep(two_methods, store, retry_failed=True, show_progress=True).skipped == 1
     assert [run.method for run in mended] == ["knn"]
     assert not any(run.result.failure for run in store.all())
+
+
+def test_a_missing_extra_is_told_before_anything_runs(two_methods, tmp_path, monkeypatch):
+    def build(*args, **options):
+        raise MissingExtraError("Reading Parquet", "data")
+
+    monkeypatch.setattr(runs, "build_problem", build)
+    runs._problem_of.cache_clear()
+    store = Store(tmp_path / "runs.sqlite")
+    with pytest.raises(MissingExtraError, match=r"openset\[data\]"):
+        sweep(two_methods, store)
+    assert store.all() == []
 
 
 def test_requests_that_cannot_be_met(tiny, two_methods, tmp_path):

@@ -117,6 +117,10 @@ def test_the_paper_s_wrong_figures_are_marked():
     assert paper_figures("grid-range", "shift")["auprc"]["[0.01, 0.1]"] == "0.93/0.96/0.94?"
     assert paper_figures("synthetic-r-eta", "shift")["auroc"]["color 0.5"] == "0.86"
     assert paper_figures("synthetic-theta", "shift")["auprc"]["dd 1.5708"] == "0.12?"
+    assert (
+        paper_figures("settings", "shift")["novel_fraction"]["cifar100"] == "0.16±0.09?"
+    )  # swapped with Amazon's
+    assert paper_figures("target-recall", "shift")["auprc"]["0.25"] == "0.83/0.08/0.80/0.97/0.05"
     assert paper_figures(None, "shift") == paper_figures("moon", "shift") == {}
 
 
@@ -193,6 +197,25 @@ def test_color_is_what_others_are_compared_with(results, labels, reference):
     ]
     found = compare([replace(block, rows=tuple(rows))], ["auroc"])
     assert {c.reference for c in found} == ({reference} if reference else set())
+
+
+def test_tests_that_cannot_find_anything_say_so(results, tmp_path, monkeypatch):
+    table = comparison_table(results)
+    assert table.notes[1:] == ("With 6 splits and 2 methods to compare with, no p can fall below .062.",)
+    least = 2 * signed_rank_test([1.0] * 6, [0.1 * i for i in range(6)])
+    assert least == 0.0625 == min(holm([least / 2, least / 2]))
+    monkeypatch.setitem(AUROC, "color", [0.9, 0.8, 0.9, 0.7, 0.9, 0.6, 0.8])
+    monkeypatch.setitem(AUROC, "dd", [0.8, 0.7, 0.9, 0.6, 0.8, 0.5, 0.7])
+    monkeypatch.setitem(AUROC, "knn", [0.5, 0.85, 0.4, 0.3, 0.2, 0.1, 0.3])
+    one_more = fill(tmp_path / "more.sqlite", SPEC.replace("4, 5]", "4, 5, 6]"))
+    assert len(comparison_table(one_more).notes) == 1
+
+
+def test_in_a_sweep_every_value_has_its_reference_and_the_title_names_none_of_them(tmp_path):
+    swept = SPEC.replace("seeds =", "sweep = { novel_fraction = [0.1, 0.2] }\nseeds =")
+    table = comparison_table(fill(tmp_path / "swept.sqlite", swept))
+    assert table.title == "color against every method" and len(table.sections) == 2
+    assert [row[0].text for row in table.sections[1].rows] == ["dd 0.2", "k_NN 0.2"]
 
 
 def test_a_metric_that_some_methods_lack_is_left_blank(tmp_path):

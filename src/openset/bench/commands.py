@@ -248,13 +248,17 @@ def _check_output(output: Path) -> None:
 def _print(results: Results) -> None:
     from rich.console import Console
 
+    from openset.bench.spec import REFERENCE
     from openset.bench.suite import tables_of
     from openset.bench.tables import TESTABLE_SPLITS, comparison_table, terminal
 
     console = Console()
     console.print(*(terminal(table, console.width) for table in tables_of(results)))
-    if results.spec.table != "suite" and comparison_table(results) is None:
-        console.print(f"Paired tests need {TESTABLE_SPLITS} splits of one dataset and setting.", style="dim")
+    if results.spec.table in ("methods", "heads") and comparison_table(results) is None:
+        needed = (
+            f"a method called {REFERENCE!r}, another, and {TESTABLE_SPLITS} splits of one dataset and setting"
+        )
+        console.print(f"Paired tests need {needed}.", style="dim")
 
 
 def _text(results: Results, form: Form) -> str:

@@ -269,6 +269,7 @@ register_source(
         _amazon,
         "Amazon Reviews 2018, sentiment flips",
         novel=PAPER_CATEGORIES,
+        shift_of="sentiment",
         files=tuple(f"amazon_reviews/*{name}*.json*" for name in PAPER_CATEGORIES),
         stand_in="amazon-fdu-mtl",
         prepare=_encoding("amazon"),
@@ -280,6 +281,7 @@ register_source(
         _amazon_stand_in,
         "older Amazon reviews by MiniLM, a stand-in",
         novel=STAND_IN_CATEGORIES,
+        shift_of="sentiment",
         files=("amazon_reviews/reviews.parquet", "amazon_reviews/minilm.npy"),
         preset="amazon_minilm",
     )

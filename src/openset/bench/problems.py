@@ -51,12 +51,17 @@ class ProblemSource:
     novel: tuple[str, ...]
     files: tuple[str, ...] = ()
     stand_in: str = ""
+    shift_of: str = "subtypes"
+    """What becomes more or less frequent between source and target."""
     preset: str = ""
     """The preset that replaces the one of the data it stands in for."""
     prepare: Callable[[Path | None, str | None, bool], object] | None = None
     """``prepare(data_dir, encoder, show_progress)`` does once what all its problems need, such as encoding."""
     solve: Callable[..., dict[str, float]] | None = None
     """``solve(method, problem, **options)`` gives the metrics of a method's exact solution; nothing is fitted."""
+    of_the_user: bool = False
+    """Its rows are the user's own, named by options: a sweep first builds a split of each new class, so
+    that a wrong word is told once and not by every run."""
 
     def missing_files(self, data_dir: Path | None) -> list[str]:
         """Those of ``files`` that the data folder does not hold."""
@@ -67,7 +72,7 @@ _SOURCES: dict[str, ProblemSource] = {}
 
 
 def _registered() -> dict[str, ProblemSource]:
-    from openset.bench import datasets, exact  # noqa: F401  (they register the paper's problems)
+    from openset.bench import datasets, exact, own_table  # noqa: F401  (they register their problems)
 
     return _SOURCES
 

@@ -28,7 +28,7 @@ _NOT_COMPUTING = (
     "running.py", "scoring.py", "settings.py", "streaming.py", "testing.py", "tuning.py", "verdict.py",
 )  # fmt: skip
 _NOT_COMPUTING_FOLDERS = ("commands", "exporting", "report")
-_COMPUTING_IN_BENCH = ("problems.py", "datasets.py", "exact.py", "runs.py")
+_COMPUTING_IN_BENCH = ("problems.py", "datasets.py", "own_table.py", "exact.py", "runs.py")
 
 _TRAINING = TrainingMemory()
 """Source-only, MSP, entropy, maximum logit and energy follow each other in a split, and share one training."""

@@ -3,10 +3,11 @@
 ::
 
     title = "Digits under background shift"
-    table = "methods"                     # the default; "heads": all of CoLOR's heads, the selected ones marked
+    table = "methods"                     # the default; "heads": all of CoLOR's heads, the selected ones marked;
+                                          # "settings": what shifts, how many classes are new, how large they are
 
     [[problem]]
-    dataset = "digits"                    # a problem source; `openset bench list` names them
+    dataset = "digits"                    # a problem source; `openset bench list` names them; "table": your own
     settings = ["shift", "no-shift"]      # both is the default
     novel = ["9"]                         # the source's own list is the default
     seeds = [0, 8, 103]                   # the paper's five are the default
@@ -55,7 +56,7 @@ from openset.shift.recipes import PAPER_SEEDS
 METRICS = {"auroc": "AUROC", "auprc": "AUPRC", "oscr": "OSCR", "top1": "top-1", "hos": "HOS", "unk": "UNK",
            "os": "OS", "os_star": "OS*", "fpr_at_95_tpr": "FPR@95", "best_head_auprc": "best head"}  # fmt: skip
 FIGURES = ("bars", "lines")
-TABLES = ("methods", "heads", "suite")
+TABLES = ("methods", "heads", "settings", "suite")
 REFERENCE = "color"
 """The label of the method that is judged, and that paired tests compare with every other."""
 NO_PRESET = "none"

@@ -179,16 +179,21 @@ class Store:
 
     def get(self, keys: Iterable[str]) -> dict[str, StoredRun]:
         """The stored runs among the given keys."""
-        wanted = set(keys)
-        return {run.key: run for run in self.all() if run.key in wanted}
+        among = "WHERE key IN (SELECT value FROM json_each(?))"  # any number of keys as one parameter
+        return {run.key: run for run in self._select(among, json.dumps(list(keys)))}
 
     def all(self) -> list[StoredRun]:
         """Every stored run, oldest first."""
+        return self._select("")
+
+    def _select(self, condition: str, *values: str) -> list[StoredRun]:
         with self._connection() as connection:
             heads: dict[str, list[dict[str, Any]]] = {}
-            for row in connection.execute("SELECT key, record FROM heads ORDER BY key, position"):
+            records = f"SELECT key, record FROM heads {condition} ORDER BY key, position"
+            for row in connection.execute(records, values):
                 heads.setdefault(row["key"], []).append(json.loads(row["record"]))
-            rows = connection.execute("SELECT * FROM runs ORDER BY finished_at, key").fetchall()
+            found = f"SELECT * FROM runs {condition} ORDER BY finished_at, key"
+            rows = connection.execute(found, values).fetchall()
         return [_stored(row, heads.get(row["key"], [])) for row in rows]
 
 

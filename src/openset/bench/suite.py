@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import ttest_1samp
 
+from openset.bench.heads_table import heads_table
+from openset.bench.settings_table import settings_table
 from openset.bench.spec import METRICS, REFERENCE
 from openset.bench.summary import Block, paired
 from openset.bench.tables import (
@@ -17,7 +19,6 @@ from openset.bench.tables import (
     Section,
     Table,
     comparison_table,
-    heads_table,
     main_table,
     p_text,
 )
@@ -33,6 +34,8 @@ def tables_of(results: Results) -> list[Table]:
     """What an experiment is shown by: its table, what else its spec names, paired tests if there can be."""
     if results.spec.table == "suite":
         return [suite_table(results), paired_table(results), main_table(results)]
+    if results.spec.table == "settings":
+        return [settings_table(results)]
     heads = heads_table(results) if results.spec.table == "heads" else None
     return [table for table in (main_table(results), heads, comparison_table(results)) if table is not None]
 

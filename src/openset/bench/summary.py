@@ -34,9 +34,7 @@ class Cell:
     @property
     def text(self) -> str:
         """Mean ± sd as it is printed."""
-        if np.isnan(self.mean):
-            return "–"
-        return f"{self.mean:.2f}" if np.isnan(self.sd) else f"{self.mean:.2f}±{self.sd:.2f}"
+        return _printed(self.mean, self.sd)
 
 
 @dataclass(frozen=True)
@@ -72,10 +70,14 @@ class Block:
     """Whether all runs of each split saw the same rows."""
 
     @property
+    def name(self) -> str:
+        """The dataset, and what it stands in for."""
+        return f"{self.problem} (stand-in for {self.stand_in_for})" if self.stand_in_for else self.problem
+
+    @property
     def panel(self) -> str:
-        """The dataset, what it stands in for, and the setting."""
-        stand_in = f" (stand-in for {self.stand_in_for})" if self.stand_in_for else ""
-        return f"{self.problem}{stand_in}, {'with' if self.setting == 'shift' else 'without'} shift"
+        """The name and the setting."""
+        return f"{self.name}, {'with' if self.setting == 'shift' else 'without'} shift"
 
     @property
     def title(self) -> str:
@@ -101,14 +103,19 @@ class Comparison:
 
 def summarise(plan: Plan, metrics: Sequence[str]) -> list[Block]:
     """Blocks in the order of the spec, one for each dataset and setting that has stored runs."""
+    return [
+        _block(problem, x, setting, items, metrics)
+        for (problem, x, setting), items in by_block(plan).items()
+        if any(stored for _, stored in items)
+    ]
+
+
+def by_block(plan: Plan) -> dict[tuple[str, float | None, str], list[tuple[PlannedRun, StoredRun | None]]]:
+    """What was planned for each problem, value of its swept option, and setting."""
     groups: dict[tuple[str, float | None, str], list[tuple[PlannedRun, StoredRun | None]]] = {}
     for planned, stored in plan:
         groups.setdefault((planned.problem, planned.problem_x, planned.run.setting), []).append((planned, stored))
-    return [
-        _block(problem, x, setting, items, metrics)
-        for (problem, x, setting), items in groups.items()
-        if any(stored for _, stored in items)
-    ]
+    return groups
 
 
 def _block(problem: str, x: float | None, setting: str, items: Plan, metrics: Sequence[str]) -> Block:
@@ -188,6 +195,21 @@ def _mean(values: Iterable[float]) -> float:
 
 def _sd(values: NDArray[np.float64]) -> float:
     return float(values.std(ddof=1)) if len(values) > 1 else float("nan")
+
+
+def mean_and_sd(values: Sequence[float]) -> str:
+    """Of some values, as it is printed.
+
+    >>> mean_and_sd([0.1, 0.3]), mean_and_sd([0.1]), mean_and_sd([])
+    ('0.20±0.14', '0.10', '–')
+    """
+    return _printed(_mean(values), _sd(np.array(values)))
+
+
+def _printed(mean: float, sd: float) -> str:
+    if np.isnan(mean):
+        return "–"
+    return f"{mean:.2f}" if np.isnan(sd) else f"{mean:.2f}±{sd:.2f}"
 
 
 def compare(blocks: Iterable[Block], metrics: Sequence[str]) -> list[Comparison]:

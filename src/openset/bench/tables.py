@@ -6,22 +6,21 @@ import csv
 import io
 import math
 import textwrap
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from openset.bench.runner import stored_plan
 from openset.bench.runs import code_version
-from openset.bench.spec import METRICS, Spec
+from openset.bench.spec import METRICS, REFERENCE, Spec
 from openset.bench.store import Store
 from openset.bench.summary import Block, Comparison, Plan, Row, compare, summarise
 from openset.registry import get_method
 
 TESTABLE_SPLITS = 6
 """With fewer pairs a two-sided signed-rank test cannot fall below .05 (2 / 2⁵ = .06)."""
-HEAD_QUANTITIES = {"recall": "held-out target recall", "fpr": "held-out source FPR", "auroc": "AUROC",
-                   "auprc": "AUPRC", "oscr": "OSCR"}  # fmt: skip
 _LABEL_WIDTH = 11
 _BETWEEN = 2
 """Blanks between two columns in the terminal."""
@@ -109,7 +108,7 @@ def main_table(results: Results) -> Table:
     notes = [
         "Mean ± sd over novel classes and seeds; wins: splits on which a method is best, ties shared; "
         "s: mean CPU seconds of a run; best in bold.",
-        *_notes(results),
+        *notes_of(results),
     ]
     return Table(title_of(results), (*headings, "s"), tuple(sections), tuple(notes))
 
@@ -148,7 +147,8 @@ def _seconds(seconds: float) -> str:
     return f"{seconds:.1f}" if seconds < 100 else f"{seconds:.0f}"
 
 
-def _notes(results: Results) -> Iterator[str]:
+def notes_of(results: Results) -> Iterator[str]:
+    """What a reader must know of the paper's figures, and of runs that are not in the table."""
     if any("?" in figure for block in results.blocks for row in block.rows for figure in row.paper.values()):
         yield "?: a figure of the paper that can't be right, by its other tables."
     if any("/" in figure for block in results.blocks for row in block.rows for figure in row.paper.values()):
@@ -186,56 +186,29 @@ def comparison_table(results: Results) -> Table | None:
                 cells += _tested(tested) if tested is not None else (Cell("–"), Cell("–"))
             rows.append(tuple(cells))
         sections.append(Section(block, tuple(rows)))
-    note = (
+    notes = [
         "Δ: mean of reference − other over splits. p: Wilcoxon's signed-rank test over splits, two-sided, exact, "
-        "Holm-corrected over the methods; bold below .05."
-    )
-    return Table(f"{found[0].reference} against every method", tuple(headings), tuple(sections), (note,))
+        "Holm-corrected over the methods; bold below .05.",
+        *_beyond_reach(found),
+    ]
+    references = {c.reference for c in found}  # in a sweep a block has a reference of its own
+    reference = references.pop() if len(references) == 1 else REFERENCE
+    return Table(f"{reference} against every method", tuple(headings), tuple(sections), tuple(notes))
+
+
+def _beyond_reach(comparisons: Sequence[Comparison]) -> Iterator[str]:
+    """Say so where there are too few splits for the number of methods: such a test cannot tell a difference."""
+    methods = Counter((c.block, c.metric) for c in comparisons)
+    splits = {(c.block, c.metric): c.n for c in sorted(comparisons, key=lambda c: c.n)}  # the most of a family
+    for n, others in dict.fromkeys((splits[family], others) for family, others in methods.items()):
+        least = others * 2 / 2**n
+        if least >= 0.05:
+            yield f"With {n} splits and {others} methods to compare with, no p can fall below {p_text(least)}."
 
 
 def _tested(comparison: Comparison) -> tuple[Cell, Cell]:
     p = comparison.p_holm
     return Cell(f"{comparison.difference:+.2f}"), Cell(p_text(p), bold=p < 0.05)
-
-
-def heads_table(results: Results) -> Table | None:
-    """Every head of the kept networks, a column a seed; the selected one in bold; None without any."""
-    seeds = tuple(dict.fromkeys(planned.run.seed for planned, _ in results.plan))
-    networks: dict[tuple[str, str], dict[int, list[dict[str, Any]]]] = {}
-    for planned, stored in results.plan:
-        tested = [h for h in stored.result.heads if "auroc" in h] if stored else []
-        kept = [h for h in tested if h["member"] == tested[0]["member"]]
-        if kept:
-            setting = "with" if planned.run.setting == "shift" else "without"
-            x = "" if planned.x is None else f" at {planned.x:g}"
-            about = f"{planned.label}{x} on {planned.problem}, {setting} shift, novel {planned.run.novel}"
-            stand_in = (
-                f" (stand-in for {stored.result.stand_in_for})" if stored and stored.result.stand_in_for else ""
-            )
-            networks.setdefault((about, stand_in), {})[planned.run.seed] = kept
-    if not networks:
-        return None
-    sections = [
-        Section(f"{name}: {about}{stand_in}", tuple(_head_rows(by_seed, seeds, quantity)))
-        for (about, stand_in), by_seed in networks.items()
-        for quantity, name in HEAD_QUANTITIES.items()
-    ]
-    headings = ("α̂", *(f"seed {seed}" for seed in seeds))
-    return Table(
-        "All heads of the network that was kept", headings, tuple(sections), ("Bold: the selected head.",)
-    )
-
-
-def _head_rows(
-    by_seed: Mapping[int, Sequence[Mapping[str, Any]]], seeds: Sequence[int], quantity: str
-) -> Iterator[tuple[Cell, ...]]:
-    candidates = sorted({head["candidate_recall"] for heads in by_seed.values() for head in heads})
-    for candidate in candidates:
-        cells = [Cell(f"{candidate:.2f}")]
-        for seed in seeds:
-            found = [head for head in by_seed.get(seed, ()) if head["candidate_recall"] == candidate]
-            cells.append(Cell(f"{found[0][quantity]:.2f}", bold=found[0]["selected"]) if found else Cell("–"))
-        yield tuple(cells)
 
 
 def p_text(p: float) -> str:

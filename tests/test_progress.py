@@ -22,3 +22,15 @@ def test_a_disabled_bar_is_silent(capsys):
     with progress_bar("CoLOR", enabled=False) as update:
         update(1, 2, "loss 1")
     assert capsys.readouterr().err == ""
+
+
+def test_a_log_gets_a_line_a_minute_and_the_last_one(monkeypatch, capsys):
+    now = [0.0]
+    monkeypatch.setattr("openset.progress.time.monotonic", lambda: now[0])
+    with progress_bar("encoding") as update:
+        for done in range(10, 60, 10):
+            now[0] += 25.0
+            update(done, 60, "MiniLM")
+    told = capsys.readouterr().err.splitlines()
+    assert [line.split()[-3] for line in told] == ["30/60", "50/60"], told
+    assert all(line.startswith("encoding") and line.rstrip().endswith("MiniLM") for line in told)

@@ -1,9 +1,27 @@
-"""A progress bar for long work, on stderr and only where somebody asked for it."""
+"""A progress bar for long work, on stderr and only where somebody asked for it; in a log, a line a minute."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+
+_SECONDS_BETWEEN_LINES = 60.0
+
+
+class LogClock:
+    """Tells when a log should get its next line."""
+
+    def __init__(self) -> None:
+        self._last = time.monotonic()
+
+    def is_due(self, *, anyway: bool = False) -> bool:
+        """Whether a minute has passed since it last was due, or something must be told ``anyway``."""
+        now = time.monotonic()
+        if not anyway and now - self._last < _SECONDS_BETWEEN_LINES:
+            return False
+        self._last = now
+        return True
 
 
 @contextmanager
@@ -22,7 +40,14 @@ def progress_bar(title: str, *, enabled: bool = True) -> Iterator[Callable[[int,
         TimeRemainingColumn(),
         TextColumn("{task.fields[note]}"),
     )
+    console, clock = Console(stderr=True), LogClock()
     # the time left is estimated from the last hour: a step of a large network may take a minute
-    with Progress(*columns, console=Console(stderr=True), speed_estimate_period=3600) as bar:
+    with Progress(*columns, console=console, speed_estimate_period=3600) as bar:
         task = bar.add_task(title, total=None, note="")
-        yield lambda done, total, note: bar.update(task, completed=done, total=total, note=note)
+
+        def update(done: int, total: int | None, note: str) -> None:
+            bar.update(task, completed=done, total=total, note=note)
+            if not console.is_terminal and clock.is_due():  # rich itself writes only the last line there
+                console.print(bar.get_renderable())
+
+        yield update

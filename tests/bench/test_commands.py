@@ -107,9 +107,11 @@ def test_usage_errors_without_a_traceback(arguments, message, tmp_path, monkeypa
 def test_stored_failures_are_counted_and_the_way_to_try_again_named(tmp_path):
     spec, store = tmp_path / "mine.toml", ("--store", tmp_path / "runs.sqlite")
     spec.write_text(TEN_ROWS.replace('"knn"', '"knn"\nparameters = { fpr = 7 }'))
-    assert "0 already stored, 1 failed;" in run("run", spec, *store).stderr
-    again = run("run", spec, *store).stderr
-    assert "2 already stored (1 of them failed: --retry-failed tries again), 0 failed;" in again
+    first = run("run", spec, *store)
+    assert "0 already stored, 1 failed;" in first.stderr and "mahalanobis" in first.stdout
+    again = run("run", spec, *store)
+    assert "2 already stored (1 of them failed: --retry-failed tries again), 0 failed;" in again.stderr
+    assert first.exit_code == again.exit_code == 1  # a script must not take the table for whole
     assert "1 already stored, 1 failed;" in run("run", spec, *store, "--retry-failed").stderr
 
 

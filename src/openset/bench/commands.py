@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from openset.commands.console import INTERRUPTED, helpful_errors
+from openset.commands.console import FAILED, INTERRUPTED, helpful_errors
 
 if TYPE_CHECKING:
     from openset.bench.runner import SweepReport
@@ -129,6 +129,8 @@ def run_command(
         results = results_of(chosen, kept, data_dir=data)
     _print(results)
     typer.echo(f"{_what_was_done(report)}; results in {store}.", err=True)
+    if report.failed or report.failed_before:
+        raise typer.Exit(FAILED)
 
 
 def _what_was_done(report: SweepReport) -> str:

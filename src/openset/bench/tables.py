@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from openset.bench.runner import stored_plan
-from openset.bench.runs import code_version
+from openset.bench.runs import PlannedRun, code_version
 from openset.bench.spec import METRICS, REFERENCE, Spec
 from openset.bench.store import Store
 from openset.bench.summary import Block, Comparison, Plan, Row, compare, summarise
@@ -158,12 +158,21 @@ def notes_of(results: Results) -> Iterator[str]:
     missing = sum(stored is None for _, stored in results.plan)
     if missing:
         yield f"{missing} of {len(results.plan)} runs are not stored yet: the table is of the others."
-    for planned, stored in results.plan:
-        if stored is not None and stored.result.failure:
-            yield f"Failed: {planned.run}: {stored.result.failure.strip().splitlines()[-1]}"
+    yield from _failures(results)
     for block in results.blocks:
         if not block.same_data:
             yield f"{block.title}: runs of one split saw different rows (the data folder changed between them)."
+
+
+def _failures(results: Results) -> Iterator[str]:
+    """The first run that failed in each way: a fault that every split has would else fill the screen."""
+    alike: dict[tuple[str, str], list[PlannedRun]] = {}
+    for planned, stored in results.plan:
+        if stored is not None and stored.result.failure:
+            reason = stored.result.failure.strip().splitlines()[-1]
+            alike.setdefault((planned.label, reason), []).append(planned)
+    for (_, reason), (first, *others) in alike.items():
+        yield f"Failed: {first.run}: {reason}" + (f" (and {len(others)} more like it)" if others else "")
 
 
 def comparison_table(results: Results) -> Table | None:

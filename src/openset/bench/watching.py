@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol
 
 from openset.bench.runs import Run, RunResult
 from openset.bench.store import StoredRun
-
-_SECONDS_BETWEEN_LINES = 60.0
+from openset.progress import LogClock
 
 
 class Watcher(Protocol):
@@ -131,16 +129,14 @@ class _Lines:
 
     def __init__(self, console: Any, tally: _Tally) -> None:
         self._console, self._tally = console, tally
-        self._last = time.monotonic()
+        self._clock = LogClock()
 
     def started(self, run: Run) -> None:
         """Told when it ends."""
 
     def finished(self, run: Run, result: RunResult) -> None:
         self._tally.count(run, result)
-        now = time.monotonic()
-        if result.failure or not self._tally.left or now - self._last >= _SECONDS_BETWEEN_LINES:
-            self._last = now
+        if self._clock.is_due(anyway=bool(result.failure) or not self._tally.left):
             how = "failed" if result.failure else f"{result.elapsed:.0f} s"
             self._console.print(f"{self._tally}; {run}: {how}", soft_wrap=True, highlight=False, markup=False)
 

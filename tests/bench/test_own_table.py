@@ -66,6 +66,10 @@ def test_subtypes_shift_and_one_is_new(folder):
     assert built(folder, novel_fraction=0.1).novel_fraction == pytest.approx(0.1, abs=0.01)
 
 
+def test_some_classes_may_be_kept_and_one_needs_no_brackets(folder):
+    assert set(built(folder, known=["billing"]).y) == set(built(folder, known="billing").y) == {"billing"}
+
+
 def test_without_subtypes_the_classes_shift(folder):
     problem = built(folder, novel="bugs", subtype=None)
     assert set(problem.y) == {"billing", "access"} and problem.novel_fraction > 0
@@ -109,6 +113,10 @@ def test_from_the_command_line(folder, monkeypatch):
         ('novel = ["crash"]', OPTIONS.replace(', label = "queue"', ""), "options lack 'label'"),
         ('encoder = "minilm"\nnovel = ["crash"]', OPTIONS, "unknown option 'encoder'"),
         ('novel = ["crash"]', OPTIONS.replace("tickets", "nothing"), "nothing.parquet does not exist"),
+        ('novel = ["crash"]', OPTIONS.replace('"tickets.parquet"', "3"), "file: 3 is not valid: expected a name"),
+        ('novel = ["crash"]', OPTIONS + ', features = ["a", 2]', "features: 2 is not valid: expected a name"),
+        ('novel = ["crash"]', OPTIONS + ", known = 1.5", "known: 1.5 is not valid: expected a name"),
+        ('novel = ["crash"]', OPTIONS + ', known = "bill"', "no rows of 'bill': it holds 'access'"),
     ],
 )
 def test_wrong_words_are_told_before_anything_runs(folder, novel, options, message):

@@ -23,7 +23,7 @@ def _own_table(
     label: str,
     subtype: str | None = None,
     features: str | Sequence[str] | None = None,
-    known: Sequence[str] | None = None,
+    known: str | Sequence[str] | None = None,
     test_fraction: float = 0.2,
     novel_share: float = 0.5,
     novel_fraction: float | None = None,
@@ -34,8 +34,10 @@ def _own_table(
     """
     from openset.shift import content_keys, subtype_shift
 
-    columns = (features,) if isinstance(features, str) else None if features is None else tuple(features)
-    X, classes, subtypes = _columns((data_dir or Path()) / file, label, subtype or label, columns)
+    for option, given in {"file": file, "label": label, "subtype": subtype or label}.items():
+        _check_name(option, given)
+    path = (data_dir or Path()) / file
+    X, classes, subtypes = _columns(path, label, subtype or label, _names("features", features))
     split = subtype_shift(
         group=classes,
         subtype=subtypes,
@@ -43,12 +45,27 @@ def _own_table(
         shift=setting == "shift",
         content=content_keys(X),
         random_state=seed,
-        known=known,
+        known=_names("known", known),
         test_fraction=test_fraction,
         novel_share=novel_share,
         novel_fraction=novel_fraction,
     )
     return problem_from_split(X, split)
+
+
+def _names(option: str, given: Any) -> tuple[str, ...] | None:
+    """One name or several of a spec, None where it has none."""
+    if given is None:
+        return None
+    names = tuple(given) if isinstance(given, list | tuple) else (given,)
+    for name in names:
+        _check_name(option, name)
+    return names
+
+
+def _check_name(option: str, given: Any) -> None:
+    if not isinstance(given, str):
+        raise ValueError(f"{option}: {given!r} is not valid: expected a name in quotes.")
 
 
 @functools.lru_cache(maxsize=1)

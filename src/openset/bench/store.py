@@ -192,7 +192,7 @@ class Store:
             records = f"SELECT key, record FROM heads {condition} ORDER BY key, position"
             for row in connection.execute(records, values):
                 heads.setdefault(row["key"], []).append(json.loads(row["record"]))
-            found = f"SELECT * FROM runs {condition} ORDER BY finished_at, key"
+            found = f"SELECT * FROM runs {condition} ORDER BY finished_at, rowid"
             rows = connection.execute(found, values).fetchall()
         return [_stored(row, heads.get(row["key"], [])) for row in rows]
 

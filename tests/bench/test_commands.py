@@ -92,12 +92,20 @@ def test_run_table_figure_and_export(tmp_path):
         (("export", "--output", "."), ". is a folder: name a file with --output"),
         (("run", "bad.toml"), "spec 'bad', method 1: 'dd' is not valid: expected a table"),
         (("run", "table-msp", "--data", "."), "sun to stand in for sun397"),
+        (
+            ("run", "misspelt.toml"),
+            "misspelt, color: CoLOR has no parameter 'max_step'. Did you mean 'max_steps'",
+        ),
+        (("run", "seeded.toml"), "random_state is the split's seed: name seeds in [[problem]]"),
     ],
 )
 def test_usage_errors_without_a_traceback(arguments, message, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "damaged").write_bytes(b"SQLite format 3" + b"?" * 5000)
     (tmp_path / "bad.toml").write_text("method = ['dd']\n[[problem]]\ndataset = 'digits'")
+    for name, parameter in (("misspelt", "max_step"), ("seeded", "random_state")):
+        method = f"[[method]]\nname = 'color'\nlabel = 'color'\nparameters = {{ {parameter} = 1 }}"
+        (tmp_path / f"{name}.toml").write_text(f"[[problem]]\ndataset = 'digits'\n{method}")
     result = run(*arguments)
     assert result.exit_code == 2
     assert message in " ".join(result.output.replace("│", " ").split())

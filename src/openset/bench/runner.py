@@ -10,11 +10,12 @@ from pathlib import Path
 
 from openset.bench.problems import build_problem, get_source
 from openset.bench.runs import PlannedRun, Run, RunResult, code_version, expand, load_problem
-from openset.bench.spec import ProblemSpec, Spec
+from openset.bench.spec import MethodSpec, ProblemSpec, Spec
 from openset.bench.store import Store, StoredRun
 from openset.bench.watching import Watcher, seconds_per_method, watching
 from openset.errors import MissingExtraError
 from openset.params import check_choice, check_integer
+from openset.registry import get_method
 
 PLACES = ("local", "ray")
 
@@ -105,7 +106,7 @@ def _check_extras(run: Run, data_dir: Path | None) -> None:
 
 
 def check_available(spec: Spec, data_dir: Path | None) -> None:
-    """Raise where a spec asks for datasets, methods or files that are not here."""
+    """Raise where a spec asks for datasets, methods, parameters or files that are not here."""
     if spec.unavailable:
         raise ValueError(f"{spec.name} needs what this openset does not have: {', '.join(spec.unavailable)}.")
     missing = spec.missing_files(data_dir)
@@ -115,6 +116,19 @@ def check_available(spec: Spec, data_dir: Path | None) -> None:
     for problem in spec.problems:
         if get_source(problem.dataset).of_the_user:
             _check_own(problem, f"{spec.name}, {problem.title}", data_dir)
+    for method in spec.methods:
+        _check_parameters(method, f"{spec.name}, {method.label}")
+
+
+def _check_parameters(method: MethodSpec, where: str) -> None:
+    """Raise where a method has no such parameter: every run of it would fail."""
+    if "random_state" in method.parameters:
+        raise ValueError(f"{where}: random_state is the split's seed: name seeds in [[problem]].")
+    if method.parameters:
+        try:
+            get_method(method.name).load()(**method.parameters)
+        except TypeError as error:
+            raise ValueError(f"{where}: {error}") from error
 
 
 def _check_own(problem: ProblemSpec, where: str, data_dir: Path | None) -> None:

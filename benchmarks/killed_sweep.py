@@ -1,0 +1,97 @@
+"""Does a sweep that is killed again and again give what an uninterrupted one gives, bit for bit?
+
+    python benchmarks/killed_sweep.py table-amazon --data ../shared/data --kills 5 [--runs 240]
+
+``--whole`` is the store of an uninterrupted sweep; it is filled first where it holds no such runs. The other
+sweep goes into ``--killed`` with the same command, gets SIGKILL at equal distances and is started again each
+time, until ``--runs`` runs are stored (all of them if left out). Every metric, head and checksum of data must
+be equal.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from contextlib import closing, suppress
+from pathlib import Path
+
+from openset.bench.runner import stored_plan
+from openset.bench.spec import load_spec
+from openset.bench.store import Store, StoredRun
+
+
+def command(arguments: argparse.Namespace, store: Path) -> list[str]:
+    """What a user types."""
+    data = ["--data", str(arguments.data)] if arguments.data else []
+    run = [sys.executable, "-m", "openset.cli", "bench", "run", arguments.spec]
+    return [*run, *data, "--jobs", str(arguments.jobs), "--store", str(store)]
+
+
+def stored(path: Path) -> dict[str, StoredRun]:
+    return {run.key: run for run in Store(path).all()} if path.exists() else {}
+
+
+def n_stored(path: Path) -> int:
+    """Counted without reading them: looked at every second."""
+    with (
+        suppress(sqlite3.OperationalError),
+        closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as found,
+    ):
+        return int(found.execute("SELECT count(*) FROM runs").fetchone()[0])
+    return 0  # not there yet, or not a table yet
+
+
+def run_until(arguments: argparse.Namespace, store: Path, count: int) -> None:
+    """Start, or continue, the sweep, and kill it as soon as that many runs are stored."""
+    process = subprocess.Popen(command(arguments, store), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    while process.poll() is None and n_stored(store) < count:
+        time.sleep(1)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+
+
+def numbers(run: StoredRun) -> str:
+    """All that a run gave, as text: equal numbers have equal texts, also those that are not numbers."""
+    result = run.result
+    return json.dumps([result.metrics, result.heads, result.manifest_checksum, result.failure])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("spec")
+    parser.add_argument("--data", type=Path)
+    parser.add_argument("--whole", type=Path, default=Path("whole.sqlite"))
+    parser.add_argument("--killed", type=Path, default=Path("killed.sqlite"))
+    parser.add_argument("--kills", type=int, default=1)
+    parser.add_argument("--runs", type=int)
+    parser.add_argument("--jobs", type=int, default=2)
+    arguments = parser.parse_args()
+    if arguments.killed.exists():
+        sys.exit(f"{arguments.killed} is there already: name another with --killed.")
+
+    subprocess.run(command(arguments, arguments.whole), stdout=subprocess.DEVNULL, check=True)
+    plan = stored_plan(load_spec(arguments.spec), Store(arguments.whole, read_only=True), data_dir=arguments.data)
+    whole = {run.key: run for _, run in plan if run is not None}
+    runs = min(arguments.runs or len(whole), len(whole))
+    kept: dict[str, StoredRun] = {}
+    for kill in range(1, arguments.kills + 1):
+        run_until(arguments, arguments.killed, runs * kill // (arguments.kills + 1))
+        now = stored(arguments.killed)
+        changed = sum(now.get(key) != run for key, run in kept.items())
+        told = f"{len(now)} of {len(whole)} runs stored, {changed} of the earlier ones changed"
+        print(f"kill {kill}: {told}", flush=True)
+        kept = now
+    run_until(arguments, arguments.killed, runs)
+    found = stored(arguments.killed)
+    equal = sum(key in whole and numbers(run) == numbers(whole[key]) for key, run in found.items())
+    print(f"{equal} of {len(found)} runs equal those of the uninterrupted sweep, bit for bit")
+    sys.exit(equal < len(found) or len(found) < runs)
+
+
+if __name__ == "__main__":
+    main()

@@ -6,6 +6,7 @@ import functools
 import json
 import os
 import platform
+import re
 import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
@@ -76,9 +77,21 @@ class StoredRun:
 
 @functools.cache
 def _environment() -> dict[str, str]:
-    """What else the numbers may depend on: interpreter, libraries, machine."""
+    """What else the numbers may depend on: interpreter, libraries, machine and its kind of processor."""
     libraries = {name: version(name) for name in ("numpy", "scipy", "scikit-learn", "torch")}
-    return {"python": platform.python_version(), "machine": platform.machine(), **libraries}
+    machine = {"machine": platform.machine(), "processor": _processor()}
+    return {"python": platform.python_version(), **machine, **libraries}
+
+
+def _processor() -> str:
+    """Kinds of processors round sums in their own ways, and long training makes that visible."""
+    try:
+        text = Path("/proc/cpuinfo").read_text("utf-8")
+    except OSError:  # no Linux
+        return platform.processor() or "unknown"
+    facts = dict(re.findall(r"^(model name|cpu family|model)\s*:\s*(.+)$", text, re.MULTILINE))
+    kind = f" ({facts['cpu family']}.{facts['model']})" if {"cpu family", "model"} <= facts.keys() else ""
+    return f"{facts.get('model name', 'unknown')}{kind}"
 
 
 class Store:

@@ -74,15 +74,18 @@ def main() -> None:
     if arguments.killed.exists():
         sys.exit(f"{arguments.killed} is there already: name another with --killed.")
 
-    subprocess.run(command(arguments, arguments.whole), stdout=subprocess.DEVNULL, check=True)
+    if subprocess.run(command(arguments, arguments.whole), stdout=subprocess.DEVNULL, check=False).returncode > 1:
+        sys.exit(1)  # 1 alone: some runs failed, as they should again
     plan = stored_plan(load_spec(arguments.spec), Store(arguments.whole, read_only=True), data_dir=arguments.data)
     whole = {run.key: run for _, run in plan if run is not None}
     runs = min(arguments.runs or len(whole), len(whole))
     kept: dict[str, StoredRun] = {}
+    n_changed = 0
     for kill in range(1, arguments.kills + 1):
         run_until(arguments, arguments.killed, runs * kill // (arguments.kills + 1))
         now = stored(arguments.killed)
         changed = sum(now.get(key) != run for key, run in kept.items())
+        n_changed += changed
         told = f"{len(now)} of {len(whole)} runs stored, {changed} of the earlier ones changed"
         print(f"kill {kill}: {told}", flush=True)
         kept = now
@@ -90,7 +93,7 @@ def main() -> None:
     found = stored(arguments.killed)
     equal = sum(key in whole and numbers(run) == numbers(whole[key]) for key, run in found.items())
     print(f"{equal} of {len(found)} runs equal those of the uninterrupted sweep, bit for bit")
-    sys.exit(equal < len(found) or len(found) < runs)
+    sys.exit(bool(n_changed) or equal < len(found) or len(found) < runs)
 
 
 if __name__ == "__main__":

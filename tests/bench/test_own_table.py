@@ -7,6 +7,7 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
+from PIL import Image
 from typer.testing import CliRunner
 
 from openset.bench.problems import build_problem
@@ -37,7 +38,11 @@ def folder(tmp_path):
     centres = rng.normal(scale=3, size=(len(TOPICS), 4))
     frame = pd.DataFrame(np.repeat(centres, 80, axis=0) + rng.normal(size=(400, 4)), columns=list("abcd"))
     frame = frame.assign(topic=topic, queue=[TOPICS[name] for name in topic], number=np.arange(400) // 80)
+    frame = frame.assign(team=["novel" if name == "login" else "old" for name in topic])
     frame.to_parquet(tmp_path / "tickets.parquet")
+    for kind in ("cat", "dog"):
+        (tmp_path / "photos" / kind).mkdir(parents=True)
+        Image.new("RGB", (8, 8)).save(tmp_path / "photos" / kind / "1.png")
     return tmp_path
 
 
@@ -81,11 +86,38 @@ def test_numbers_that_stand_for_subtypes_are_no_features(folder):
     assert set(map(tuple, problem.X)) < set(rows.itertuples(index=False, name=None))
 
 
+def test_what_tells_the_answer_is_no_feature(folder):
+    for names in (["a", "queue"], ["topic"]):
+        with pytest.raises(ValueError, match="which tells the classes or kinds: leave it out"):
+            built(folder, features=names)
+
+
+def test_a_file_that_changed_is_read_again(folder):
+    before = built(folder).manifest_checksum
+    frame = pd.read_parquet(folder / "tickets.parquet")
+    frame.assign(a=frame["a"] + 1).to_parquet(folder / "tickets.parquet")
+    assert built(folder).manifest_checksum != before
+
+
+def test_bad_rows_are_told_or_left_out_of_both_columns(folder):
+    frame = pd.read_parquet(folder / "tickets.parquet")
+    frame.loc[3, "a"], frame.loc[5, "topic"] = np.nan, None
+    frame.to_parquet(folder / "bad.parquet")
+    with pytest.raises(ValueError, match=r"row 3: .* skip_bad"):
+        built(folder, file="bad.parquet")
+    frame.drop([3, 5]).to_parquet(folder / "good.parquet")
+    kept, good = built(folder, file="bad.parquet", skip_bad=True), built(folder, file="good.parquet")
+    assert np.array_equal(kept.X, good.X) and np.array_equal(kept.y, good.y)
+
+
 def test_a_vector_column_is_taken_whole(folder):
     frame = pd.read_parquet(folder / "tickets.parquet")
     vectors = frame.assign(embedding=frame[list("abcd")].to_numpy().tolist())[["topic", "queue", "embedding"]]
     vectors.to_parquet(folder / "vectors.parquet")
     assert np.array_equal(built(folder, file="vectors.parquet", features="embedding").X, built(folder).X)
+    vectors.assign(number=frame["number"]).to_parquet(folder / "vectors.parquet")
+    numbered = built(folder, file="vectors.parquet", features=None, subtype="number", novel="4")
+    assert numbered.X.shape[1] == 4  # the numbers of subtypes are no feature beside the vectors
 
 
 def test_from_the_command_line(folder, monkeypatch):
@@ -116,6 +148,14 @@ def test_from_the_command_line(folder, monkeypatch):
         ('novel = ["crash"]', OPTIONS.replace('"tickets.parquet"', "3"), "file: 3 is not valid: expected a name"),
         ('novel = ["crash"]', OPTIONS + ', features = ["a", 2]', "features: 2 is not valid: expected a name"),
         ('novel = ["crash"]', OPTIONS + ", known = 1.5", "known: 1.5 is not valid: expected a name"),
+        ('novel = ["crash"]', OPTIONS + ", test_fraction = 0", "0 new and 0 known rows in the test rows"),
+        ('novel = ["crash"]', OPTIONS + ", novel_share = 0", "leaves 0 new and"),
+        (
+            'novel = ["crash"]',
+            OPTIONS.replace('"queue"', '"team"'),
+            "a class 'novel', as new rows are called here",
+        ),
+        ('novel = ["crash"]', OPTIONS.replace("tickets.parquet", "photos"), "no columns of numbers for features"),
         ('novel = ["crash"]', OPTIONS + ', known = "bill"', "no rows of 'bill': it holds 'access'"),
     ],
 )

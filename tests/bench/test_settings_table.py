@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import io
 
 import pytest
@@ -11,7 +12,7 @@ from openset.bench.runs import RunResult, expand
 from openset.bench.spec import built_in_specs, parse_spec
 from openset.bench.store import Store
 from openset.bench.suite import tables_of
-from openset.bench.tables import results_of, terminal
+from openset.bench.tables import results_of, table_as_csv, terminal
 
 SPEC = """
 title = "Made up"
@@ -33,8 +34,8 @@ name = "knn"
 FRACTIONS = {("baby", 0): 0.1, ("baby", 8): 0.2, ("man", 0): 0.1, ("man", 8): 0.2, ("music", 0): 0.09}
 
 
-def filled(path, *, failing=()):
-    spec, store = parse_spec(SPEC, "made-up"), Store(path)
+def filled(path, text=SPEC, *, failing=()):
+    spec, store = parse_spec(text, "made-up"), Store(path)
     for planned in expand(spec):
         run = planned.run
         result = RunResult(
@@ -67,6 +68,20 @@ def test_splits_that_failed_are_not_counted_and_told(tmp_path):
     assert texts(table.sections[0])[0][2:5] == ["1", "2", "0.15±0.07"]
     (told,) = [note for note in table.notes if note.startswith("Failed")]
     assert told == "Failed: knn · cifar100, shift, novel man, seed 0: ValueError: no (and 1 more like it)"
+
+
+def test_a_label_s_question_mark_is_no_figure_of_the_paper(tmp_path):
+    text = SPEC.replace('paper = "settings"', "").replace('"cifar100"', '"cifar100"\nlabel = "really?"')
+    (table,) = filled(tmp_path / "runs.sqlite", text)
+    assert table.sections[0].rows[0][0].text == "really?" and not any("the paper's" in n for n in table.notes)
+
+
+def test_as_csv_it_is_that_table(tmp_path):
+    (table,) = filled(tmp_path / "runs.sqlite")
+    first, *lines = csv.reader(io.StringIO(table_as_csv(table)))
+    assert first[0] == "section" and first[1:] == list(table.headings)
+    assert lines[0] == ["With shift", "cifar100", "subtypes", "2", "4", "0.15±0.06", "0.16±0.09?"]
+    assert len(lines) == 3 and lines[2][0] == "Without shift"
 
 
 def test_it_fits_80_columns(tmp_path):

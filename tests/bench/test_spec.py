@@ -56,6 +56,12 @@ def test_all_means_every_method_that_takes_a_table():
     ("text", "message"),
     [
         ("a =", "not valid TOML"),
+        (
+            'table = "suite"\n'
+            + PROBLEM
+            + '[[method]]\nname = "color"\nlabel = "color"\nsweep = { fpr = [0.1] }',
+            "'suite' has no room for a sweep",
+        ),
         (METHOD, r"needs at least one \[\[problem\]\]"),
         (PROBLEM, r"needs at least one \[\[method\]\]"),
         ("speed = 3\n" + PROBLEM + METHOD, "spec 's': unknown key 'speed': expected some of title"),

@@ -216,6 +216,10 @@ def test_in_a_sweep_every_value_has_its_reference_and_the_title_names_none_of_th
     table = comparison_table(fill(tmp_path / "swept.sqlite", swept))
     assert table.title == "color against every method" and len(table.sections) == 2
     assert [row[0].text for row in table.sections[1].rows] == ["dd 0.2", "k_NN 0.2"]
+    other = SPEC.replace("[[method]]", '[[method]]\nname = "color"\nlabel = "another"\n[[method]]', 1)
+    both = other.replace("seeds =", "sweep = { novel_fraction = [0.1, 0.2] }\nseeds =")
+    table = comparison_table(fill(tmp_path / "both.sqlite", both))
+    assert [row[0].text for row in table.sections[0].rows] == ["another 0.1", "dd 0.1", "k_NN 0.1"]
 
 
 def test_a_metric_that_some_methods_lack_is_left_blank(tmp_path):

@@ -294,9 +294,17 @@ def test_batches_without_a_good_row_keep_their_list():
     assert all(batch.X.shape[1] == 1 for batch in batches)
 
 
-def test_a_gzip_file_without_its_name_is_read(tmp_path):
-    path = tmp_path / "rows.csv.gz"
-    path.write_bytes(gzip.compress(b"x,kind\n1,a\n2,b\n"))
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("rows.csv.gz", b"x,kind\n1,a\n2,b\n"),
+        ("ROWS.CSV.GZ", b"x,kind\n1,a\n2,b\n"),
+        ("rows.jsonl.GZ", b'{"x": 1, "kind": "a"}\n{"x": 2, "kind": "b"}\n'),
+    ],
+)
+def test_a_gzip_file_without_its_name_is_read(tmp_path, name, text):
+    path = tmp_path / name
+    path.write_bytes(gzip.compress(text))
     assert read_table(path, label="kind").y.tolist() == ["a", "b"]
 
 

@@ -267,9 +267,10 @@ def _text(results: Results, form: Form) -> str:
     from openset.bench import tables
     from openset.bench.suite import tables_of
 
-    if form is Form.csv:
-        return tables.comma_separated(results)
     shown = tables_of(results)
+    if form is Form.csv:
+        is_of_methods = results.spec.table != "settings"
+        return tables.comma_separated(results) if is_of_methods else tables.table_as_csv(shown[0])
     if form is Form.latex:
         return "\n".join(map(tables.latex, shown))
     if form is Form.markdown:

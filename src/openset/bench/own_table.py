@@ -27,6 +27,7 @@ def _own_table(
     test_fraction: float = 0.2,
     novel_share: float = 0.5,
     novel_fraction: float | None = None,
+    skip_bad: bool = False,
 ) -> BenchProblem:
     """Rows of any file that ``fit`` reads. Without a column of subtypes the classes themselves shift.
 
@@ -36,8 +37,11 @@ def _own_table(
 
     for option, given in {"file": file, "label": label, "subtype": subtype or label}.items():
         _check_name(option, given)
-    path = (data_dir or Path()) / file
-    X, classes, subtypes = _columns(path, label, subtype or label, _names("features", features))
+    path = ((data_dir or Path()) / file).resolve()
+    changed = path.stat().st_mtime_ns if path.exists() else 0
+    X, classes, subtypes = _columns(
+        path, changed, label, subtype or label, _names("features", features), skip_bad
+    )
     split = subtype_shift(
         group=classes,
         subtype=subtypes,
@@ -50,7 +54,15 @@ def _own_table(
         novel_share=novel_share,
         novel_fraction=novel_fraction,
     )
-    return problem_from_split(X, split)
+    problem = problem_from_split(X, split)
+    for part, labels in (("target", problem.y_target), ("test rows", problem.y_test)):
+        n_novel = int((labels == problem.novel_label).sum())
+        if not 0 < n_novel < len(labels):
+            raise ValueError(
+                f"seed {seed} leaves {n_novel} new and {len(labels) - n_novel} known rows in the {part}, which "
+                "needs both: give more rows, or a larger test_fraction or novel_share."
+            )
+    return problem
 
 
 def _names(option: str, given: Any) -> tuple[str, ...] | None:
@@ -70,25 +82,34 @@ def _check_name(option: str, given: Any) -> None:
 
 @functools.lru_cache(maxsize=1)
 def _columns(
-    path: Path, label: str, subtype: str, features: tuple[str, ...] | None
+    path: Path, changed: int, label: str, subtype: str, features: tuple[str, ...] | None, skip_bad: bool
 ) -> tuple[NDArray[Any], NDArray[np.str_], NDArray[np.str_]]:
-    """Features, classes and subtypes; all splits share what was read."""
+    """Features, classes and subtypes; all splits share what was read, until the file is ``changed``."""
     from openset.data import read_table
+    from openset.data.sources import open_source
+    from openset.data.tables import numeric_columns
 
-    records = read_table(path, label=label, features=features)
-    assert records.X is not None and records.y is not None
-    X, subtypes = records.X, records.y
-    if subtype != label:
-        again = read_table(path, label=subtype, features=records.feature_names[:1])
-        assert again.y is not None
-        subtypes = again.y
-    if subtype in records.feature_names:  # numbers of subtypes would tell the new class by themselves
-        X = np.delete(X, records.feature_names.index(subtype), axis=1)
-    return X, records.y.astype(str), subtypes.astype(str)
+    columns = features or tuple(numeric_columns(open_source(path), label, subtype))
+    for name in {label, subtype} & set(columns):
+        raise ValueError(f"features names {name!r}, which tells the classes or kinds: leave it out.")
+    records = read_table(path, label=label, features=columns, skip_bad=skip_bad)
+    same = subtype == label
+    kinds = records if same else read_table(path, label=subtype, features=columns[:1], skip_bad=skip_bad)
+    assert records.X is not None and records.y is not None and kinds.y is not None
+    _, rows, again = np.intersect1d(records.rows, kinds.rows, assume_unique=True, return_indices=True)
+    classes = records.y[rows].astype(str)
+    if "novel" in classes:
+        raise ValueError(f"{label} has a class 'novel', as new rows are called here: rename it in {path.name}.")
+    return records.X[rows], classes, kinds.y[again].astype(str)
 
 
 register_source(
     ProblemSource(
-        "table", _own_table, "your own labelled file: options name it and its columns", novel=(), of_the_user=True
+        "table",
+        _own_table,
+        "your own labelled file: options name it and its columns",
+        novel=(),
+        shift_of="classes or subtypes",
+        of_the_user=True,
     )
 )

@@ -75,7 +75,7 @@ def _option(name: str, value: Path | str | None) -> str:
 
 
 def _versions(stored: list[StoredRun]) -> str:
-    seen = dict.fromkeys(tuple(run.environment.items()) for run in stored)
+    seen = dict.fromkeys(tuple(run.result.environment.items()) for run in stored)
     return "; ".join(", ".join(f"{name} {version}" for name, version in items) for items in seen)
 
 

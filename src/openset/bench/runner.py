@@ -9,7 +9,7 @@ from inspect import signature
 from pathlib import Path
 
 from openset.bench.problems import build_problem, get_source
-from openset.bench.runs import PlannedRun, Run, RunResult, code_version, expand, load_problem
+from openset.bench.runs import PlannedRun, Run, RunResult, code_version, expand, forget_problems, load_problem
 from openset.bench.spec import MethodSpec, ProblemSpec, Spec
 from openset.bench.store import Store, StoredRun
 from openset.bench.watching import Watcher, seconds_per_method, watching
@@ -50,6 +50,8 @@ def sweep(
     check_integer("jobs", jobs)
     check_choice("on", on, PLACES)
     check_available(spec, data_dir)
+    forget_problems()
+    _check_own_tables(spec, data_dir)
     started = time.perf_counter()
     runs = list(dict.fromkeys(planned.run for planned in expand(spec, data_dir)))
     stored = store.get(run.key(code_version()) for run in runs)
@@ -85,17 +87,17 @@ def _prepare(runs: Sequence[Run], data_dir: Path | None, show_progress: bool) ->
     for run in runs:
         first.setdefault((run.dataset, run.encoder), run)
     for run in first.values():
-        prepare = get_source(run.dataset).prepare
-        if prepare is not None:
-            prepare(data_dir, run.encoder, show_progress)
-        else:
+        source = get_source(run.dataset)
+        if source.prepare is not None:
+            source.prepare(data_dir, run.encoder, show_progress)
+        elif not source.of_the_user:
             _check_extras(run, data_dir)
 
 
 def _check_extras(run: Run, data_dir: Path | None) -> None:
     """Raise where an extra is missing that a dataset is read with: else every run of it were stored as failed.
 
-    A dataset that is prepared was read by that.
+    A dataset that is prepared was read by that, one's own by its check.
     """
     try:
         load_problem(run, data_dir)
@@ -113,9 +115,6 @@ def check_available(spec: Spec, data_dir: Path | None) -> None:
     if missing:
         place = f"{data_dir} does not hold" if data_dir else "--data names no folder with"
         raise ValueError(f"{spec.name} needs data: {place} {', '.join(missing)}.")
-    for problem in spec.problems:
-        if get_source(problem.dataset).of_the_user:
-            _check_own(problem, f"{spec.name}, {problem.title}", data_dir)
     for method in spec.methods:
         _check_parameters(method, f"{spec.name}, {method.label}")
 
@@ -129,6 +128,13 @@ def _check_parameters(method: MethodSpec, where: str) -> None:
             get_method(method.name).load()(**method.parameters)
         except TypeError as error:
             raise ValueError(f"{where}: {error}") from error
+
+
+def _check_own_tables(spec: Spec, data_dir: Path | None) -> None:
+    """Raise where a split of the user's own rows cannot be made."""
+    for problem in spec.problems:
+        if get_source(problem.dataset).of_the_user:
+            _check_own(problem, f"{spec.name}, {problem.title}", data_dir)
 
 
 def _check_own(problem: ProblemSpec, where: str, data_dir: Path | None) -> None:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from openset._version import __version__
+from openset.bench.environment import environment
 from openset.bench.problems import BenchProblem, Setting, build_problem, get_source
 from openset.bench.spec import Spec
 from openset.learn.memory import TrainingMemory
@@ -91,6 +92,8 @@ class RunResult:
     stand_in_for: str = ""
     warnings: list[str] = field(default_factory=list)
     failure: str = ""
+    environment: dict[str, str] = field(default_factory=dict)
+    """Of the process that carried it out."""
 
     @property
     def elapsed(self) -> float:
@@ -174,9 +177,10 @@ def _is_text(statement: ast.stmt) -> bool:
 def execute(run: Run, data_dir: Path | None) -> RunResult:
     """Build the problem, fit, score; an exception becomes a result with its traceback."""
     try:
-        return _execute(run, data_dir)
+        result = _execute(run, data_dir)
     except Exception:
-        return RunResult(failure=traceback.format_exc())
+        result = RunResult(failure=traceback.format_exc())
+    return replace(result, environment=environment())
 
 
 def execute_capped(run: Run, data_dir: Path | None) -> RunResult:
@@ -237,6 +241,11 @@ def _solved(solve: Callable[..., dict[str, float]], run: Run, problem: BenchProb
         manifest_checksum=problem.manifest_checksum,
         stand_in_for=problem.stand_in_for,
     )
+
+
+def forget_problems() -> None:
+    """What is loaded next is read anew: the user may have changed a file since."""
+    _problem_of.cache_clear()
 
 
 def load_problem(run: Run, data_dir: Path | None) -> BenchProblem:

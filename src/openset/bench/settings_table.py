@@ -32,9 +32,9 @@ def settings_table(results: Results) -> Table:
         )
         title = "With shift" if block.setting == "shift" else "Without shift"
         sections.setdefault(title, []).append(tuple(map(Cell, texts)))
-    cells = [cell.text for lines in sections.values() for line in lines for cell in line]
+    of_paper = [line[-1].text for lines in sections.values() for line in lines]
     notes = ["Novel fraction: of the target, mean ± sd over splits."]
-    if any(text.endswith("?") for text in cells):
+    if any(text.endswith("?") for text in of_paper):
         notes.append("?: can't be right: the paper's summary has CIFAR-100's and Amazon's the other way round.")
     notes += notes_of(results)
     return Table(

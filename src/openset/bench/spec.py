@@ -242,6 +242,8 @@ def parse_spec(text: str, name: str) -> Spec:
         raise ValueError(f"{where}: two methods are called {twice[0]!r}: give one of them a label of its own.")
     if table.get("table") == "suite" and REFERENCE not in (label for label, _ in labels):
         raise ValueError(f"{where}: table = 'suite' judges a method called {REFERENCE!r}: give one that label.")
+    if table.get("table") == "suite" and {p.x for p in problems} | {m.x for m in methods} != {None}:
+        raise ValueError(f"{where}: table = 'suite' has no room for a sweep or an x: leave out one of them.")
     metrics = _metrics(table, Spec.metrics, where)
     figure = _figure(table["figure"], metrics, f"{where}, figure") if "figure" in table else None
     return Spec(

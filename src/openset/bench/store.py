@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import os
-import platform
-import re
 import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from openset.bench.environment import environment
 from openset.bench.runs import Run, RunResult, code_version
 
 FORMAT = 1
@@ -71,27 +68,7 @@ class StoredRun:
     code_version: str
     run: Run
     result: RunResult
-    environment: dict[str, str]
     finished_at: str
-
-
-@functools.cache
-def _environment() -> dict[str, str]:
-    """What else the numbers may depend on: interpreter, libraries, machine and its kind of processor."""
-    libraries = {name: version(name) for name in ("numpy", "scipy", "scikit-learn", "torch")}
-    machine = {"machine": platform.machine(), "processor": _processor()}
-    return {"python": platform.python_version(), **machine, **libraries}
-
-
-def _processor() -> str:
-    """Kinds of processors round sums in their own ways, and long training makes that visible."""
-    try:
-        text = Path("/proc/cpuinfo").read_text("utf-8")
-    except OSError:  # no Linux
-        return platform.processor() or "unknown"
-    facts = dict(re.findall(r"^(model name|cpu family|model)\s*:\s*(.+)$", text, re.MULTILINE))
-    kind = f" ({facts['cpu family']}.{facts['model']})" if {"cpu family", "model"} <= facts.keys() else ""
-    return f"{facts.get('model name', 'unknown')}{kind}"
 
 
 class Store:
@@ -174,7 +151,7 @@ class Store:
             "manifest_checksum": result.manifest_checksum,
             "stand_in_for": result.stand_in_for,
             "failure": result.failure,
-            "environment": json.dumps(_environment()),
+            "environment": json.dumps(result.environment or environment()),  # a dead worker told nothing
             "finished_at": datetime.now(UTC).isoformat(timespec="seconds"),
         }
         columns, marks = ", ".join(row), ", ".join(f":{name}" for name in row)
@@ -239,8 +216,8 @@ def _stored(row: sqlite3.Row, heads: list[dict[str, Any]]) -> StoredRun:
             manifest_checksum=row["manifest_checksum"],
             stand_in_for=row["stand_in_for"],
             failure=row["failure"],
+            environment=json.loads(row["environment"]),
         ),
-        environment=json.loads(row["environment"]),
         finished_at=row["finished_at"],
     )
 
@@ -259,7 +236,7 @@ def run_rows(stored: Iterable[StoredRun]) -> list[dict[str, Any]]:
             "stand_in_for": item.result.stand_in_for,
             "warnings": json.dumps(item.result.warnings),
             "failure": item.result.failure,
-            "environment": json.dumps(item.environment),
+            "environment": json.dumps(item.result.environment),
             "finished_at": item.finished_at,
         }
         for item in stored

@@ -235,7 +235,7 @@ def compare(blocks: Iterable[Block], metrics: Sequence[str]) -> list[Comparison]
 
 def _reference(block: Block) -> Row | None:
     """The row called after CoLOR, else the only one that is CoLOR; none among several variants."""
-    named = [row for row in block.rows if row.label == REFERENCE]
+    named = [row for row in block.rows if row.label == _row_label(REFERENCE, row.x)]
     own = named or [row for row in block.rows if row.method == REFERENCE]
     return own[0] if len(own) == 1 else None
 

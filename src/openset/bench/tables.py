@@ -356,3 +356,13 @@ def comma_separated(results: Results) -> str:
                     (*about, cell.mean, cell.sd, cell.wins, row.paper.get(metric, ""), p, row.seconds)
                 )
     return file.getvalue()
+
+
+def table_as_csv(table: Table) -> str:
+    """A table as it is printed, its sections in the first column."""
+    file = io.StringIO()
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(("section", *table.headings))
+    for section in table.sections:
+        writer.writerows((section.title, *(cell.text for cell in row)) for row in section.rows)
+    return file.getvalue()

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from openset.data.chunk import Chunk, Source, slices
 from openset.data.columns import arrow_kind, kind_of
-from openset.data.common import extension, listed, require_pyarrow
+from openset.data.common import extension, is_packed, listed, require_pyarrow
 
 _BLOCK = 2**20  # bytes of CSV parsed together: a row must fit, and pyarrow holds some thirty of them
 _PAGES = 2**20  # bytes of a Parquet column read ahead
@@ -122,6 +122,13 @@ def open_csv(path: Path) -> Source:
     return Source(str(path), path.parent, kinds, partial(_csv_chunks, path), typed=False)
 
 
+def _unpacked(path: Path) -> Any:
+    """Its bytes; pyarrow by itself takes only lower case for gzip."""
+    import pyarrow as pa
+
+    return pa.input_stream(str(path), compression="gzip" if is_packed(path) else None)
+
+
 def _csv_batches(path: Path, columns: list[str] | None, note: Any) -> Iterator[Any]:
     import pyarrow as pa
     import pyarrow.csv as csv
@@ -132,13 +139,14 @@ def _csv_batches(path: Path, columns: list[str] | None, note: Any) -> Iterator[A
     try:
         names = columns
         if names is None:
-            with csv.open_csv(path, read_options=read, parse_options=parse) as reader:
+            with _unpacked(path) as file, csv.open_csv(file, read_options=read, parse_options=parse) as reader:
                 names = reader.schema.names
         convert = csv.ConvertOptions(
             column_types=dict.fromkeys(names, pa.binary()), include_columns=names,
             null_values=[""], strings_can_be_null=True, quoted_strings_can_be_null=False,
         )  # fmt: skip
-        with csv.open_csv(path, read_options=read, parse_options=parse, convert_options=convert) as reader:
+        options = {"read_options": read, "parse_options": parse, "convert_options": convert}
+        with _unpacked(path) as file, csv.open_csv(file, **options) as reader:
             yield from (batch for batch in reader if batch.num_rows)
     except UnicodeDecodeError:
         raise ValueError(f"{path}: the header is not UTF-8 text: save the file as UTF-8.") from None
@@ -152,7 +160,7 @@ def _csv_batches(path: Path, columns: list[str] | None, note: Any) -> Iterator[A
 
 def _first_bytes(path: Path) -> bytes:
     try:
-        with gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb") as file:
+        with gzip.open(path) if is_packed(path) else path.open("rb") as file:
             return file.read(4)
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise ValueError(f"{path} is not a readable gzip file: {error}") from None

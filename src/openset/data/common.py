@@ -32,13 +32,18 @@ def listed(items: Iterable[Any], limit: int = 5) -> str:
     return ", ".join(names[:limit]) + more
 
 
+def is_packed(path: Path) -> bool:
+    """Whether the name says that it is gzipped."""
+    return path.suffix.lower() == ".gz"
+
+
 def extension(path: Path) -> str:
     """What tells a file's format, in lower case; both parts of a packed one.
 
     >>> extension(Path("rows.CSV.gz")), extension(Path("v1.2.parquet"))
     ('.csv.gz', '.parquet')
     """
-    return ("".join(path.suffixes[-2:]) if path.suffix.lower() == ".gz" else path.suffix).lower()
+    return ("".join(path.suffixes[-2:]) if is_packed(path) else path.suffix).lower()
 
 
 def existing(path: str | Path, what: str) -> Path:

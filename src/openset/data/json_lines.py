@@ -9,11 +9,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from openset.data.common import is_packed
+
 
 def read_json_lines(path: Path) -> Iterator[dict[str, Any] | str]:
     """For each line that is not blank its object, or what is wrong with it as text."""
     try:
-        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as lines:
+        with gzip.open(path) if is_packed(path) else path.open("rb") as lines:
             for line in lines:
                 if line.strip():
                     yield _parse(line)

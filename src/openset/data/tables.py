@@ -121,7 +121,7 @@ def _choose(
     if features is not None and not named:
         raise ValueError("features names no column: leave it out to take all columns of numbers.")
     if features is None and text is None and image is None:
-        named = _numeric(source, label, id_)
+        named = numeric_columns(source, label, id_)
     vectors = [name for name in named if source.kinds[name] == "vector"]
     if vectors and len(named) > 1:
         raise ValueError(
@@ -140,11 +140,12 @@ def holds_row_numbers(name: str) -> bool:
     return _ROW_NUMBERS.match(name) is not None
 
 
-def _numeric(source: Source, label: str | None, id_: str | None) -> list[str]:
+def numeric_columns(source: Source, *but: str | None) -> list[str]:
+    """The columns of numbers, or of vectors, with those left out that serve for something else."""
     named = [
         name
         for name, kind in source.kinds.items()
-        if kind != "other" and name not in (label, id_) and not holds_row_numbers(name)
+        if kind != "other" and name not in but and not holds_row_numbers(name)
     ]
     if not named:
         raise ValueError(

@@ -6,7 +6,7 @@ BASE   := $(VENV)/.installed-base
 STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types contract docs evidence benchmark constraints clean
+.PHONY: help demo test lint types contract docs net evidence benchmark constraints clean
 
 help:  ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 20
@@ -42,6 +42,9 @@ docs: $(BASE)  ## the site, into site/; a warning is an error
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt -e '.[docs,plot]'
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 	@echo "Written: site/index.html"
+
+net: $(STAMP)  ## write the net's hashes anew, where numbers were changed on purpose
+	@OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 PYTHONPATH=tests $(BIN)/python -m net.fixture
 
 evidence: $(STAMP)  ## the statistical evidence that takes longer than a test may; writes docs/evidence
 	@$(BIN)/python benchmarks/evidence.py

@@ -23,7 +23,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.neural_network import MLPClassifier
 
 from openset import __version__
-from openset.progress import progress_bar
+from openset._utils.progress import progress_bar
 from openset.registry import get_method
 from openset.stats.held_out import HeldOutScores
 from openset.stats.metrics import auprc

@@ -25,9 +25,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from openset.encoders import ImageEncoder, TextEncoder
-from openset.encoders.encode import encode
-from openset.encoders.encoder import Encoder
+from openset.features import ImageEncoder, TextEncoder
+from openset.features.encode import encode
+from openset.features.encoder import Encoder
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
 

@@ -15,8 +15,8 @@ from joblib import Parallel, delayed, parallel_config
 from sklearn.neural_network import MLPClassifier
 
 from openset import __version__, evaluate, make_background_shift
+from openset._utils.progress import progress_bar
 from openset.errors import FitWarning
-from openset.progress import progress_bar
 from openset.registry import get_method
 from openset.shift.digits import digits_problem
 from openset.stats.metrics import auprc, auroc

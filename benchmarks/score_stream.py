@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import openset
-from openset.streaming import BATCH_ROWS, score
+from openset.pipeline.score import BATCH_ROWS, score
 
 FEATURES, GROUP = 384, 100_000
 

@@ -20,11 +20,11 @@ import numpy as np
 import torch
 from torch.nn import functional as F
 
-from openset.learn.rows import ScaledRows
+from openset.learn.batches import ScaledRows
 from openset.learn.train import MemberPlan, Settings, _Run
-from openset.methods.color_objective import ColorObjective
+from openset.methods._color_objective import ColorObjective
+from openset.methods._presets import PAPER_GRID
 from openset.methods.discriminator import bodies_for
-from openset.methods.presets import PAPER_GRID
 from openset.stats.scaling import Scaling
 
 ROWS, BATCH, CLASSES = 2500, 200, 5

@@ -25,8 +25,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from openset import CoLOR, __version__, evaluate, make_background_shift
+from openset._utils.progress import progress_bar
 from openset.bench.problems import get_source
-from openset.progress import progress_bar
 from openset.shift.digits import digits_problem
 
 ROOT = Path(__file__).parents[1]

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 import openset
 from openset.cli import app
-from openset.demo import run_demo
+from openset.commands.demo import run_demo
 from openset.shift.digits import GROUPS, digits_problem
 
 COMMAND = [sys.executable, "-m", "openset.cli"]

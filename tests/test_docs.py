@@ -16,7 +16,7 @@ from doc_blocks import ROOT, blocks, run_page
 from openset import make_background_shift
 
 PAGES = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").glob("*.md"))
-ELSEWHERE = {"docs/encoders.md": "tests/encoders/test_encoders_page.py", "docs/data.md": "below"}
+ELSEWHERE = {"docs/encoders.md": "tests/features/test_encoders_page.py", "docs/data.md": "below"}
 ALL = ["README.md", *sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md"))]
 
 pytestmark = pytest.mark.filterwarnings("ignore::openset.errors.FitWarning")

@@ -34,13 +34,13 @@ if TYPE_CHECKING:
     from openset.methods.shot import SHOT
     from openset.methods.softmax_scores import MLS, MSP, Energy, Entropy
     from openset.methods.source_only import SourceOnly
-    from openset.persistence import load
-    from openset.result import Result
-    from openset.running import load_run, run
+    from openset.persistence.model import load
+    from openset.pipeline.result import Result
+    from openset.pipeline.run import load_run, run
+    from openset.pipeline.score import score
+    from openset.pipeline.tune import tune
     from openset.shift.synthetic import make_background_shift
     from openset.stats.metrics import evaluate
-    from openset.streaming import score
-    from openset.tuning import tune
 
 _HOME = {
     "ANNA": "openset.methods.anna",
@@ -65,15 +65,15 @@ _HOME = {
     "Mahalanobis": "openset.methods.mahalanobis",
     "ModelFormatError": "openset.errors",
     "OpenSetClassifier": "openset.base",
-    "Result": "openset.result",
+    "Result": "openset.pipeline.result",
     "SourceOnly": "openset.methods.source_only",
     "evaluate": "openset.stats.metrics",
-    "load": "openset.persistence",
-    "load_run": "openset.running",
+    "load": "openset.persistence.model",
+    "load_run": "openset.pipeline.run",
     "make_background_shift": "openset.shift.synthetic",
-    "run": "openset.running",
-    "score": "openset.streaming",
-    "tune": "openset.tuning",
+    "run": "openset.pipeline.run",
+    "score": "openset.pipeline.score",
+    "tune": "openset.pipeline.tune",
 }
 
 __all__ = [

@@ -20,10 +20,10 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from openset._utils.arrays import FLOAT_TYPES, as_labels, as_rows, resolve_novel_label, with_novel
+from openset._utils.params import check_choice, check_number, fitted_attributes
 from openset.assessment import Assessment
 from openset.errors import FitWarning
-from openset.inputs import FLOAT_TYPES, as_labels, as_rows, resolve_novel_label, with_novel
-from openset.params import check_choice, check_number, fitted_attributes
 from openset.stats.folds import Fold, keep_one_of_each, make_folds, spread_positions, window
 from openset.stats.proportions import ProportionEstimate, anchored_fraction
 from openset.stats.scaling import Moments, incompatible_features, moments
@@ -367,7 +367,7 @@ class OpenSetClassifier(ClassifierMixin, BaseEstimator):
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the fitted model to a folder: safetensors and JSON, never pickle. See :func:`openset.load`."""
-        from openset.persistence import save
+        from openset.persistence.model import save
 
         save(self, path)
 
@@ -380,7 +380,7 @@ class OpenSetClassifier(ClassifierMixin, BaseEstimator):
         ``novelty_score`` to single precision. Methods that train no network, and models with a backbone or
         a ``classifier`` of their own, are refused.
         """
-        from openset.exporting import to_onnx
+        from openset.persistence.onnx import to_onnx
 
         to_onnx(self, path)
 

@@ -10,9 +10,9 @@ from typing import Annotated
 import typer
 
 from openset._version import __version__
-from openset.bench.commands import app as bench
 from openset.commands import add_commands
-from openset.theory.commands import app as theory
+from openset.commands.bench import app as bench
+from openset.commands.theory import app as theory
 
 app = typer.Typer(
     name="openset",
@@ -88,7 +88,7 @@ def demo(
 
     Example: openset demo --seeds 1
     """
-    from openset.demo import run_demo
+    from openset.commands.demo import run_demo
 
     run_demo(seeds=seeds, steps=steps, out=out)
 

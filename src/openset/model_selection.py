@@ -19,9 +19,9 @@ from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from openset.inputs import as_labels, as_rows
-from openset.params import check_choice, check_integer
-from openset.progress import progress_bar
+from openset._utils.arrays import as_labels, as_rows
+from openset._utils.params import check_choice, check_integer
+from openset._utils.progress import progress_bar
 from openset.stats.selection import bounded_recall
 from openset.stats.thresholds import share_above
 

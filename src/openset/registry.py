@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
 
-from openset.params import check_choice
+from openset._utils.params import check_choice
 
 INPUTS = {
     "table": "one vector a row, (n, features)",

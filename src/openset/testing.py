@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils import get_tags
 
+from openset._utils.params import check_choice
 from openset.errors import FitWarning
-from openset.params import check_choice
 from openset.registry import method_of
 from openset.shift.maps import make_feature_maps
 from openset.shift.synthetic import BackgroundShift, make_background_shift
@@ -280,7 +280,7 @@ def check_save_and_load(subject: Subject) -> None:
     """A saved model loads with the same scores; only for registered methods, which can be found again."""
     if not subject.is_registered:
         return
-    from openset.persistence import load
+    from openset.persistence.model import load
 
     with tempfile.TemporaryDirectory() as folder:
         subject.fitted.save(folder)

@@ -15,8 +15,8 @@ from openset.bench.runner import sweep
 from openset.bench.runs import expand
 from openset.bench.spec import load_spec, parse_spec
 from openset.bench.store import Store
-from openset.data.amazon import PAPER_CATEGORIES
-from openset.data.dataset import Dataset
+from openset.data.datasets.amazon import PAPER_CATEGORIES
+from openset.data.datasets.dataset import Dataset
 from openset.errors import MissingExtraError
 
 
@@ -50,7 +50,7 @@ def counted_encoder(monkeypatch):
         random = np.random.default_rng(0)
         return random.normal(size=(len(texts), 8)).astype(np.float32)
 
-    monkeypatch.setattr("openset.encoders.encode_texts", encode)
+    monkeypatch.setattr("openset.features.encode_texts", encode)
     return asked
 
 
@@ -120,7 +120,7 @@ def test_an_extra_that_encoding_lacks_is_told_before_anything_runs(official_amaz
     def encode(texts, encoder, *, progress):
         raise MissingExtraError("Encoding texts", "text")
 
-    monkeypatch.setattr("openset.encoders.encode_texts", encode)
+    monkeypatch.setattr("openset.features.encode_texts", encode)
     spec = parse_spec('[[problem]]\ndataset = "amazon"\nseeds = [0]\n[[method]]\nname = "knn"', "s")
     store = Store(tmp_path / "runs.sqlite")
     with pytest.raises(MissingExtraError, match=r"openset\[text\]"):
@@ -137,7 +137,7 @@ def test_sun397_takes_subtypes_of_a_natural_group_for_new(monkeypatch, tmp_path)
         "sun397", "SUN397", "", np.array([r[0] for r in rows]), subtype=np.array([r[1] for r in rows]),
         features=random.normal(size=(len(rows), 4)), columns={"level1": np.array([r[2] for r in rows])},
     )  # fmt: skip
-    monkeypatch.setattr("openset.data.catalogue.load_dataset", lambda name, path, **options: made)
+    monkeypatch.setattr("openset.data.datasets.catalogue.load_dataset", lambda name, path, **options: made)
     problem = build_problem("sun397", "shift", "water_ice_snow", 0, tmp_path, encoder="microsoft/resnet-50")
     assert set(problem.y) == {"home", "work"} and problem.novel_label not in problem.y
     assert 0 < problem.novel_fraction < 0.3
@@ -171,7 +171,7 @@ def pixels_as_features(monkeypatch):
     def encode(images, encoder, *, progress):
         return np.asarray(images)[:, ::8, ::8].reshape(len(images), -1).astype(np.float32)
 
-    monkeypatch.setattr("openset.encoders.encode_images", encode)
+    monkeypatch.setattr("openset.features.encode_images", encode)
 
 
 @pytest.mark.parametrize("novel", ["tulip", "dolphin"])

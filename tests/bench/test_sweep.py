@@ -103,7 +103,7 @@ def test_a_narrow_terminal_shows_how_far_a_sweep_is(tiny, finished, monkeypatch)
 
 def test_a_log_gets_a_line_a_minute_and_every_failure(tiny, capsys, monkeypatch):
     now = [0.0]
-    monkeypatch.setattr("openset.progress.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("openset._utils.progress.time.monotonic", lambda: now[0])
     todo = [planned.run for planned in expand(tiny)][:4]
     with watching(todo, 1, {}, enabled=True) as watcher:
         for run, passing, failure in zip(todo, (10, 10, 60, 10), ("", "no", "", ""), strict=True):

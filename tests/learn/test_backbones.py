@@ -16,7 +16,7 @@ from openset import CoLOR, DomainDiscriminator
 from openset.learn.backbones import named_backbone, template_of
 from openset.learn.network import BackboneBody, DropoutMasks
 from openset.learn.resnet import resnet18
-from openset.methods.neural import NetworkClassifier
+from openset.methods._network import NetworkClassifier
 from openset.registry import get_method, methods
 from openset.stats.scaling import fit_image_scaling, moments
 

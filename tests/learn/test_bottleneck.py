@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from openset.learn.architecture import Architecture
+from openset.learn.batches import ScaledRows, head_outputs
 from openset.learn.network import DropoutMasks, Network
-from openset.learn.rows import ScaledRows, head_outputs
 from openset.stats.scaling import NO_SCALING
 
 SEEDS = [np.random.SeedSequence(i) for i in range(3)]

@@ -17,7 +17,7 @@ import openset
 from openset import NNPU, PULSE, UPU, CoLOR, DomainDiscriminator
 from openset.learn import train as loop
 from openset.learn.checkpoint import FILE, Checkpoint, digest
-from openset.methods.known_classes import ClassObjective
+from openset.methods._known_classes import ClassObjective
 from openset.registry import get_method
 from openset.stats.metrics import auroc
 
@@ -30,7 +30,7 @@ import json, os, signal, sys, warnings
 import numpy as np
 warnings.simplefilter("ignore")
 from openset.learn.checkpoint import Checkpoint
-from openset.methods.known_classes import ClassObjective
+from openset.methods._known_classes import ClassObjective
 from openset.registry import get_method
 
 data = np.load(sys.argv[1])

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 import torch
 
+from openset.learn.batches import ScaledRows, head_outputs
 from openset.learn.convergence import WINDOW, Convergence
 from openset.learn.network import Network
-from openset.learn.rows import ScaledRows, head_outputs
 from openset.learn.train import MemberPlan, Settings, paper_epoch, train
+from openset.methods._known_classes import ClassObjective
 from openset.methods.color import ColorObjective
 from openset.methods.discriminator import bodies_for
-from openset.methods.known_classes import ClassObjective
 from openset.stats.folds import make_folds
 from openset.stats.scaling import fit_scaling, moments
 

@@ -13,8 +13,8 @@ import openset
 from openset import ANNA, BODA, OpenSetClassifier, make_background_shift
 from openset.errors import FitWarning
 from openset.learn.architecture import Architecture
+from openset.learn.batches import Batch
 from openset.learn.network import DropoutMasks, Network
-from openset.learn.rows import Batch
 from openset.learn.train import HeldOut
 from openset.methods.anna import AnnaObjective, domain_loss, mine_cells, mining_loss
 from openset.methods.boda import adversarial_loss

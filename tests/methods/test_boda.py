@@ -7,8 +7,8 @@ from scipy.special import expit
 
 from openset import BODA, SourceOnly, make_background_shift
 from openset.learn.architecture import Architecture
+from openset.learn.batches import Batch
 from openset.learn.network import DropoutMasks, Network
-from openset.learn.rows import Batch
 from openset.methods.boda import BodaObjective, adversarial_loss, unknown_log_odds
 from openset.stats.metrics import evaluate
 
@@ -64,7 +64,7 @@ def test_the_body_gets_the_adversarial_gradient_reversed_and_the_head_does_not()
 
 def test_the_score_is_p_u_on_the_logit_scale_and_the_classes_are_the_first_k(small):
     model = BODA(**QUICK).fit(small.X, small.y, small.X_target)
-    from openset.learn.rows import ScaledRows
+    from openset.learn.batches import ScaledRows
 
     outputs = model._head_outputs(ScaledRows(small.X_test, model.scaling_))
     assert outputs["classes"].shape[-1] == 3 and outputs["unknown"].shape[-1] == 1

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from openset import CAC
-from openset.learn.rows import ScaledRows
+from openset.learn.batches import ScaledRows
 from openset.learn.train import HeldOut
 from openset.methods.cac import CacObjective, anchor_distances, anchor_means, cac_loss, rejection
 

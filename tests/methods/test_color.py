@@ -7,7 +7,7 @@ from sklearn.base import clone
 
 from openset import CoLOR, ConOp, DomainDiscriminator, make_background_shift
 from openset.errors import FitWarning
-from openset.methods.presets import PAPER_GRID
+from openset.methods._presets import PAPER_GRID
 from openset.stats.metrics import auprc, auroc, evaluate
 
 STEPS = {"max_steps": 150, "evaluate_every": 50, "random_state": 0}

@@ -9,7 +9,7 @@ import pytest
 from sklearn.exceptions import SkipTestWarning
 from sklearn.utils.estimator_checks import check_estimator
 
-from openset.methods.presets import PRESETS
+from openset.methods._presets import PRESETS
 from openset.registry import INPUTS, get_method, methods, register
 from openset.testing import PROBLEMS, Subject, check_open_set_estimator, open_set_checks
 

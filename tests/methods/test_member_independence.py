@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from openset import SourceOnly
+from openset.learn.batches import ScaledRows, head_outputs
 from openset.learn.network import Network
-from openset.learn.rows import ScaledRows, head_outputs
 from openset.learn.train import MemberPlan, train
 from openset.methods.anna import AnnaObjective
 from openset.methods.arpl import ArplObjective

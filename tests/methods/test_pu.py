@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from openset import NNPU, UPU, DomainDiscriminator, make_background_shift
+from openset.learn.batches import ScaledRows, head_outputs
 from openset.learn.losses import non_negative_risk, pu_risks
 from openset.learn.network import Network
-from openset.learn.rows import ScaledRows, head_outputs
 from openset.learn.train import MemberPlan, train
 from openset.methods.discriminator import bodies_for
 from openset.methods.pu import PUObjective

@@ -12,8 +12,8 @@ from scipy.spatial.distance import cosine
 import openset
 from openset import SHOT, SourceOnly, make_background_shift
 from openset.errors import FitWarning
+from openset.learn.batches import ScaledRows
 from openset.learn.losses import class_loss
-from openset.learn.rows import ScaledRows
 from openset.learn.train import HeldOut
 from openset.methods.shot import ShotObjective, information_maximisation, pseudo_labels
 from openset.stats.clusters import two_means

@@ -9,7 +9,7 @@ import pytest
 from openset import MLS, MSP, Energy, Entropy, SourceOnly
 from openset.errors import FitWarning
 from openset.learn.memory import TrainingMemory
-from openset.methods.presets import PRESETS
+from openset.methods._presets import PRESETS
 from openset.stats.metrics import auroc
 from openset.stats.scores import energy_score, entropy_score, mls_score, msp_score
 
@@ -55,7 +55,7 @@ def test_temperature_counts_in_scoring_alone(cls, small):
 @pytest.mark.parametrize("cls", ALL)
 def test_members_score_apart_and_are_pooled(cls, small):
     model = fit(cls, small, target=False, members=3)
-    from openset.learn.rows import ScaledRows
+    from openset.learn.batches import ScaledRows
 
     logits = model._head_outputs(ScaledRows(small.X_test, model.scaling_))["classes"]
     ranks = [model._on_common_scale(m, FORMULAS[cls](part)) for m, part in enumerate(logits)]

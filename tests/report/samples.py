@@ -9,11 +9,11 @@ from types import SimpleNamespace
 import numpy as np
 
 from openset import CoLOR, make_background_shift
-from openset.data.records import Records
+from openset.data.readers.records import Records
+from openset.pipeline.run import _find, plain
+from openset.pipeline.scored_table import rows_at_fdr
+from openset.pipeline.verdict import diagnose, give_verdict
 from openset.report import Example, Group, ReportData, TargetMap
-from openset.running import _find, plain
-from openset.scoring import rows_at_fdr
-from openset.verdict import diagnose, give_verdict
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>{{7*7}}'\"&\u2028\u202e"
 
@@ -95,7 +95,7 @@ def synthetic_result():
 
 
 def amazon_result(folder, *, novel="software"):
-    from openset.data.stand_ins import load_amazon_fdu_mtl
+    from openset.data.datasets.stand_ins import load_amazon_fdu_mtl
     from openset.shift import sentiment_shift
 
     reviews = load_amazon_fdu_mtl(folder / "amazon_reviews")

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from samples import minimal_summary
 
-from openset.data.images import ImageFiles
-from openset.data.records import Records
+from openset.data.readers.images import ImageFiles
+from openset.data.readers.records import Records
 from openset.report import ReportData, TargetMap, build
 from openset.report.build import lay_out, stratified_sample, top_rows
 from openset.report.content import excerpt, thumbnails, unusual_columns

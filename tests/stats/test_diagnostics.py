@@ -6,7 +6,7 @@ from dataclasses import asdict
 import numpy as np
 import pytest
 
-from openset.codec import decode, encode
+from openset.persistence.codec import decode, encode
 from openset.stats.diagnostics import (
     Diagnostic,
     agreement_of_members,

@@ -6,8 +6,8 @@ from dataclasses import asdict
 import numpy as np
 import pytest
 
-from openset.codec import decode, encode
-from openset.running import plain
+from openset.persistence.codec import decode, encode
+from openset.pipeline.run import plain
 from openset.stats.held_out import HeldOutScores
 from openset.stats.novelty import assess_novelty, assess_score
 

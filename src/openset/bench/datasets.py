@@ -18,9 +18,9 @@ from openset.bench.problems import (
     register_source,
     thinned,
 )
-from openset.data.amazon import PAPER_CATEGORIES
-from openset.data.dataset import Dataset
-from openset.data.sun397 import NATURAL_GROUPS
+from openset.data.datasets.amazon import PAPER_CATEGORIES
+from openset.data.datasets.dataset import Dataset
+from openset.data.datasets.sun397 import NATURAL_GROUPS
 
 STAND_IN_CATEGORIES = ("music", "software", "health_personal_care", "kitchen_housewares", "toys_games", "apparel")
 """Those of the Amazon stand-in that come nearest to the paper's six."""
@@ -222,7 +222,7 @@ def _cifar_problem(
 
 @lru_cache(maxsize=2)
 def _dataset(name: str, data_dir: Path | None) -> Dataset:
-    from openset.data.catalogue import load_dataset
+    from openset.data.datasets.catalogue import load_dataset
 
     place, options = _PLACES[name]
     if data_dir is None:
@@ -235,7 +235,7 @@ def _features(
     name: str, data_dir: Path | None, encoder: str | None = None, progress: bool = False
 ) -> tuple[Dataset, NDArray[np.float32]]:
     """A dataset and features of its rows: those that came with it, or an encoder's, which are cached on disk."""
-    from openset.encoders import encode_images, encode_texts
+    from openset.features import encode_images, encode_texts
 
     data = _dataset(name, data_dir)
     if data.features is not None:

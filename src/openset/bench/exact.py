@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from openset._utils.params import check_choice
 from openset.bench.problems import (
     BenchProblem,
     ProblemSource,
@@ -15,7 +16,6 @@ from openset.bench.problems import (
     problem_of,
     register_source,
 )
-from openset.params import check_choice
 
 PAPER_SIZES: dict[str, Any] = {
     "d": 3000,

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from openset.params import check_choice, check_number
+from openset._utils.params import check_choice, check_number
 
 Setting = Literal["shift", "no-shift"]
 SETTINGS: tuple[Setting, ...] = ("shift", "no-shift")

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from inspect import signature
 from pathlib import Path
 
+from openset._utils.params import check_choice, check_integer
 from openset.bench.problems import build_problem, get_source
 from openset.bench.runs import PlannedRun, Run, RunResult, code_version, expand, forget_problems, load_problem
 from openset.bench.spec import MethodSpec, ProblemSpec, Spec
 from openset.bench.store import Store, StoredRun
 from openset.bench.watching import Watcher, seconds_per_method, watching
 from openset.errors import MissingExtraError
-from openset.params import check_choice, check_integer
 from openset.registry import get_method
 
 PLACES = ("local", "ray")

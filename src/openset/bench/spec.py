@@ -47,9 +47,9 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from openset._utils.params import check_choice, check_number
 from openset.bench.problems import SETTINGS, Setting, get_source, has_source, source_for
-from openset.methods.presets import PRESETS
-from openset.params import check_choice, check_number
+from openset.methods._presets import PRESETS
 from openset.registry import methods as registered_methods
 from openset.shift.recipes import PAPER_SEEDS
 

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol
 
+from openset._utils.progress import LogClock
 from openset.bench.runs import Run, RunResult
 from openset.bench.store import StoredRun
-from openset.progress import LogClock
 
 
 class Watcher(Protocol):

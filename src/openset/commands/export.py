@@ -27,7 +27,7 @@ def export(
     Example: openset export run --onnx model.onnx
     """
     with helpful_errors(verbose):
-        from openset.result import load_model, read_summary
+        from openset.pipeline.result import load_model, read_summary
 
         features = read_summary(run).data["features"]
         model = load_model(run)

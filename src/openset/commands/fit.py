@@ -95,9 +95,9 @@ def fit(
     Example: openset fit known.parquet new.parquet --label kind --out run
     """
     with helpful_errors(verbose, FLAGS):
-        from openset.data.common import require_pyarrow
-        from openset.result import check_free
-        from openset.settings import merged, parse_assignments, read_settings
+        from openset._utils.extras import require_pyarrow
+        from openset.pipeline.result import check_free
+        from openset.pipeline.settings import merged, parse_assignments, read_settings
 
         flags = {
             "source": None if source is None else str(source),
@@ -126,7 +126,7 @@ def fit(
         require_pyarrow("Writing the scored target")
         given = {name: value for name, value in vars(asked).items() if name not in ("source", "target")}
 
-        from openset.running import run
+        from openset.pipeline.run import run
 
         result = run(asked.source, asked.target, **given, progress=not quiet)
         result.save(out, overwrite=overwrite)
@@ -139,8 +139,8 @@ def fit(
 
 def _closing(summary: object, out: Path, verbose: bool) -> str:
     """What was left out, where things are, and with -v how long they took."""
-    from openset.data.tables import holds_row_numbers
-    from openset.result import ResultSummary
+    from openset.data.readers.tables import holds_row_numbers
+    from openset.pipeline.result import ResultSummary
 
     assert isinstance(summary, ResultSummary)
     lines = [""]

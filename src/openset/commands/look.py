@@ -37,8 +37,8 @@ def report(
     Example: openset report run --no-examples
     """
     with helpful_errors(verbose):
-        from openset.result import REPORT
-        from openset.running import load_run
+        from openset.pipeline.result import REPORT
+        from openset.pipeline.run import load_run
 
         page = out or run / REPORT
         load_run(run).report(page, examples=examples)
@@ -54,7 +54,7 @@ def inspect(run: Run, verbose: Verbose = False, as_json: AsJson = False) -> None
     Example: openset inspect run
     """
     with helpful_errors(verbose):
-        from openset.result import read_summary
+        from openset.pipeline.result import read_summary
 
         summary = read_summary(run)
         if as_json:
@@ -87,8 +87,8 @@ def compare(
     Example: openset compare run-color run-dd
     """
     with helpful_errors(verbose):
-        from openset.comparison import compare_runs
-        from openset.result import interval_text
+        from openset.pipeline.compare import compare_runs
+        from openset.pipeline.result import interval_text
 
         found = compare_runs(runs)
         if as_json:
@@ -128,7 +128,7 @@ def evaluate(
     Example: openset evaluate run reviewed.csv --label kind --skip-bad
     """
     with helpful_errors(verbose, FLAGS):
-        from openset.comparison import evaluate_run
+        from openset.pipeline.compare import evaluate_run
 
         metrics = evaluate_run(run, labelled, label=label, skip_bad=skip_bad, progress=not quiet)
         if as_json:

@@ -43,7 +43,7 @@ def score(
     Example: openset score run march.parquet --out march_scored.parquet
     """
     with helpful_errors(verbose, _FLAGS):
-        from openset.streaming import score as score_data
+        from openset.pipeline.score import score as score_data
 
         rows = score_data(run, data, out, id=id, fdr=fdr, max_density_ratio=max_density_ratio, progress=not quiet)
         if as_json:

@@ -24,7 +24,7 @@ from openset.commands.options import (
 )
 
 if TYPE_CHECKING:
-    from openset.tuning import Simulation, TuneResult
+    from openset.pipeline.tune import Simulation, TuneResult
 
 
 def simulate(
@@ -61,10 +61,10 @@ def simulate(
     Example: openset simulate known.parquet new.parquet --label kind --alpha 0.05
     """
     with helpful_errors(verbose, {**FLAGS, "novel_fractions": "--alpha"}):
-        from openset.features import FeatureMaker, read_source, read_target
-        from openset.running import make_estimator
-        from openset.settings import RunSettings, parse_assignments
-        from openset.tuning import AS_IT_IS, tune
+        from openset.pipeline.load import FeatureMaker, read_source, read_target
+        from openset.pipeline.run import make_estimator
+        from openset.pipeline.settings import RunSettings, parse_assignments
+        from openset.pipeline.tune import AS_IT_IS, tune
 
         given: dict[str, Any] = {"method": method, "fpr": fpr, "seed": seed, "skip_bad": skip_bad}
         given |= {"ignore_target_labels": ignore_target_labels}

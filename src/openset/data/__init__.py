@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from openset.data.amazon import load_amazon_reviews
-from openset.data.catalogue import DATASETS, load_dataset
-from openset.data.cifar100 import load_cifar100
-from openset.data.dataset import Dataset
-from openset.data.images import ImageFiles
-from openset.data.records import Records, SkippedRow
-from openset.data.stand_ins import load_amazon_fdu_mtl, load_clinc150, load_sun_scenes
-from openset.data.sun397 import load_sun397, sun397_hierarchy
-from openset.data.tables import iter_batches, read_table
+from openset.data.datasets.amazon import load_amazon_reviews
+from openset.data.datasets.catalogue import DATASETS, load_dataset
+from openset.data.datasets.cifar100 import load_cifar100
+from openset.data.datasets.dataset import Dataset
+from openset.data.datasets.stand_ins import load_amazon_fdu_mtl, load_clinc150, load_sun_scenes
+from openset.data.datasets.sun397 import load_sun397, sun397_hierarchy
+from openset.data.readers.images import ImageFiles
+from openset.data.readers.records import Records, SkippedRow
+from openset.data.readers.tables import iter_batches, read_table
 
 __all__ = [
     "DATASETS",

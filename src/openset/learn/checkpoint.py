@@ -21,12 +21,12 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as dump_tensors
 
+from openset._utils.files import write_atomically
 from openset._version import __version__
-from openset.codec import Tensors, decode, encode
-from openset.files import write_atomically
+from openset.persistence.codec import Tensors, decode, encode
 
 if TYPE_CHECKING:
-    from openset.learn.rows import ScaledRows
+    from openset.learn.batches import ScaledRows
     from openset.learn.train import MemberPlan
 
 FILE = "training.safetensors"

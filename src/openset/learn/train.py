@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from openset.learn.architecture import Architecture
 from openset.learn.augment import AUGMENTATIONS
 from openset.learn.backbones import maker_of, output_shape, template_of
+from openset.learn.batches import Batch, Batches, Rows, RowStream, ScaledRows, head_outputs
 from openset.learn.checkpoint import Checkpoint, fingerprint_of
 from openset.learn.judgement import KEEP_LATEST, Choice, HeldOut, Judgement
 from openset.learn.ledger import Ledger
@@ -33,7 +34,6 @@ from openset.learn.primal_dual import (
     optimizer_state,
     restore_optimizer,
 )
-from openset.learn.rows import Batch, Batches, Rows, RowStream, ScaledRows, head_outputs
 from openset.learn.seeds import child_seed, isolated_random_state
 
 __all__ = [

@@ -11,20 +11,20 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import Tags
 
+from openset._utils.arrays import as_rows
+from openset._utils.params import check_integer, check_number, takes_parameters_of
 from openset.base import Problem
-from openset.inputs import as_rows
+from openset.methods._presets import PRESETS
 from openset.methods.boda import BODA, BodaObjective, adversarial_loss
-from openset.methods.presets import PRESETS
-from openset.params import check_integer, check_number, takes_parameters_of
 from openset.stats.scaling import NO_SCALING, over_cells
 
 if TYPE_CHECKING:
     from torch import Tensor
     from torch.nn import Module
 
+    from openset.learn.batches import Batch, Rows
     from openset.learn.network import DropoutMasks, Network
     from openset.learn.primal_dual import Terms
-    from openset.learn.rows import Batch, Rows
     from openset.learn.train import HeldOut, Judgement, ScoreTarget
 
 _BODY = "shared"
@@ -150,7 +150,7 @@ class ANNA(BODA):
             )
         else:
             from openset.learn.backbones import output_shape, template_of
-            from openset.learn.rows import ScaledRows
+            from openset.learn.batches import ScaledRows
 
             rows = ScaledRows(problem.X, NO_SCALING)
             shape = output_shape(cast("Module", template_of(self.backbone)), rows.row_shape)

@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from openset._utils.params import check_number, takes_parameters_of
 from openset.base import Problem
-from openset.methods.known_classes import class_metrics
-from openset.methods.neural import HeadOutputs, NetworkClassifier
-from openset.methods.presets import PRESETS
-from openset.params import check_number, takes_parameters_of
+from openset.methods._known_classes import class_metrics
+from openset.methods._network import HeadOutputs, NetworkClassifier
+from openset.methods._presets import PRESETS
 
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from openset.learn.batches import Batch
     from openset.learn.network import DropoutMasks, Network
     from openset.learn.primal_dual import Terms
-    from openset.learn.rows import Batch
     from openset.learn.train import HeldOut, Judgement
 
 _BODY = "shared"
@@ -39,7 +39,7 @@ class ARPL(NetworkClassifier):
     ----------
     weight : weight of the radius term (the authors' λ)
 
-    The other parameters are those of :class:`~openset.methods.neural.NetworkClassifier`. The network with the
+    The other parameters are those of :class:`~openset.methods._network.NetworkClassifier`. The network with the
     lowest cross entropy on held-out source rows is kept. On three splits of the digits (1500 steps) its AUROC was
     .935 on average, that of 1 − max softmax probability .889, and the last network was the same one.
 

@@ -8,18 +8,18 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logsumexp
 
+from openset._utils.params import check_number, takes_parameters_of
 from openset.base import Problem
-from openset.methods.known_classes import class_metrics
-from openset.methods.neural import HeadOutputs, NetworkClassifier
-from openset.methods.presets import PRESETS
-from openset.params import check_number, takes_parameters_of
+from openset.methods._known_classes import class_metrics
+from openset.methods._network import HeadOutputs, NetworkClassifier
+from openset.methods._presets import PRESETS
 
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from openset.learn.batches import Batch
     from openset.learn.network import DropoutMasks, Network
     from openset.learn.primal_dual import Terms
-    from openset.learn.rows import Batch
     from openset.learn.train import HeldOut, Judgement
 
 _BODY = "shared"
@@ -44,7 +44,7 @@ class BODA(NetworkClassifier):
     ----------
     t : the probability of "unknown" that the head is drawn to on target rows, the boundary of the fight
 
-    The other parameters are those of :class:`~openset.methods.neural.NetworkClassifier`. The network with the
+    The other parameters are those of :class:`~openset.methods._network.NetworkClassifier`. The network with the
     lowest cross entropy over k + 1 classes on held-out source rows is kept, as the CoLOR paper does. Keeping the
     last one made no clear difference: AUROC .998 against .999 over two seeds of
     ``make_background_shift(shift=False)``, .864 against .863 over three splits of the digits.

@@ -8,18 +8,18 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 
+from openset._utils.params import check_number, takes_parameters_of
 from openset.base import Problem
-from openset.methods.known_classes import class_metrics
-from openset.methods.neural import HeadOutputs, NetworkClassifier
-from openset.methods.presets import PRESETS
-from openset.params import check_number, takes_parameters_of
+from openset.methods._known_classes import class_metrics
+from openset.methods._network import HeadOutputs, NetworkClassifier
+from openset.methods._presets import PRESETS
 
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from openset.learn.batches import Batch, ScaledRows
     from openset.learn.network import DropoutMasks, Network
     from openset.learn.primal_dual import Terms
-    from openset.learn.rows import Batch, ScaledRows
     from openset.learn.train import HeldOut, Judgement
 
 _BODY = "shared"
@@ -42,7 +42,7 @@ class CAC(NetworkClassifier):
     magnitude : a, how far the anchors are from the origin
     weight : weight of the anchor loss d_y (the authors' λ)
 
-    The other parameters are those of :class:`~openset.methods.neural.NetworkClassifier`. The network with the
+    The other parameters are those of :class:`~openset.methods._network.NetworkClassifier`. The network with the
     lowest anchor loss on held-out source rows is kept, as its authors do. On three splits of the digits (1500
     steps) its AUROC was .905 on average, that of 1 − max softmax probability .889.
 

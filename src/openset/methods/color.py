@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from openset._utils.params import check_choice, check_flag, check_number, check_numbers, takes_parameters_of
 from openset.base import Problem
 from openset.errors import FitWarning
-from openset.methods.color_objective import ColorObjective, PooledColorObjective
+from openset.methods._color_objective import ColorObjective, PooledColorObjective
+from openset.methods._evidence import diagnose, held_out_scores
+from openset.methods._known_classifier import WithKnownClassifier
+from openset.methods._network import Group, HeadOutputs
+from openset.methods._presets import COLOR_AUTO, PRESETS, color_auto
 from openset.methods.discriminator import bodies_for
-from openset.methods.evidence import diagnose, held_out_scores
-from openset.methods.known_classifier import WithKnownClassifier
-from openset.methods.neural import Group, HeadOutputs
-from openset.methods.presets import COLOR_AUTO, PRESETS, color_auto
-from openset.params import check_choice, check_flag, check_number, check_numbers, takes_parameters_of
 from openset.stats.conformal import threshold_after_choice
 from openset.stats.novelty import assess_novelty
 from openset.stats.proportions import NOT_IDENTIFIED, anchored_fraction
@@ -68,8 +68,8 @@ class CoLOR(WithKnownClassifier):
     class_loss_weight : weight of the cross entropy of known classes, counted once and not once per head
 
     ``classifier`` and ``classifier_input``, which leave known classes to an estimator of scikit-learn or skada,
-    are those of :class:`~openset.methods.known_classifier.WithKnownClassifier`; the others are those of
-    :class:`~openset.methods.neural.NetworkClassifier`.
+    are those of :class:`~openset.methods._known_classifier.WithKnownClassifier`; the others are those of
+    :class:`~openset.methods._network.NetworkClassifier`.
 
     What "auto" stands for
     ----------------------
@@ -286,7 +286,7 @@ class CoLOR(WithKnownClassifier):
         return self._all_heads(rows)
 
     def _all_heads(self, rows: NDArray[np.floating]) -> NDArray[np.float32]:
-        from openset.learn.rows import ScaledRows
+        from openset.learn.batches import ScaledRows
 
         return self._head_outputs(ScaledRows(rows, self.scaling_))["novelty"]
 
@@ -295,7 +295,7 @@ class CoLOR(WithKnownClassifier):
         return np.stack([novelty[:, head] for novelty, head in zip(outputs["novelty"], chosen, strict=True)])
 
     def _selected_scores(self, rows: NDArray[np.floating]) -> NDArray[np.floating]:
-        from openset.learn.rows import ScaledRows
+        from openset.learn.batches import ScaledRows
 
         return self._member_scores(self._head_outputs(ScaledRows(rows, self.scaling_)))
 

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from openset._utils.params import check_flag, takes_parameters_of
 from openset.base import Problem
-from openset.methods.known_classes import class_metrics
-from openset.methods.neural import HeadOutputs, NetworkClassifier
-from openset.methods.presets import PRESETS
-from openset.params import check_flag, takes_parameters_of
+from openset.methods._known_classes import class_metrics
+from openset.methods._network import HeadOutputs, NetworkClassifier
+from openset.methods._presets import PRESETS
 
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from openset.learn.batches import Batch
     from openset.learn.network import DropoutMasks, Network
     from openset.learn.primal_dual import Terms
-    from openset.learn.rows import Batch
     from openset.learn.train import HeldOut, Judgement
 
 
@@ -34,7 +34,7 @@ class DomainDiscriminator(NetworkClassifier):
     ----------
     joint : learn the known classes on the same body (True) or on a source-only body of their own (False)
 
-    The other parameters are those of :class:`~openset.methods.neural.NetworkClassifier`. The last network is
+    The other parameters are those of :class:`~openset.methods._network.NetworkClassifier`. The last network is
     kept: stopping at the lowest held-out domain loss halves its AUPRC (docs/decisions/0004-discriminator.md).
 
     References

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.preprocessing import normalize as to_unit_length
 
+from openset._utils.params import check_choice, check_flag, check_integer, takes_parameters_of
 from openset.base import OpenSetClassifier, Problem
-from openset.methods.presets import PRESETS
-from openset.params import check_choice, check_flag, check_integer, takes_parameters_of
+from openset.methods._presets import PRESETS
 from openset.stats.neighbours import nearest_rows
 from openset.stats.scaling import fit_scaling, scale_in_double
 

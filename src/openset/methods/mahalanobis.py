@@ -10,9 +10,9 @@ from scipy.linalg import cholesky, solve_triangular
 from scipy.spatial.distance import cdist
 from sklearn.covariance import empirical_covariance, ledoit_wolf_shrinkage, shrunk_covariance
 
+from openset._utils.params import check_choice, check_number, takes_parameters_of
 from openset.base import OpenSetClassifier, Problem
-from openset.methods.presets import PRESETS
-from openset.params import check_choice, check_number, takes_parameters_of
+from openset.methods._presets import PRESETS
 from openset.stats.scaling import fit_scaling, scale_in_double
 
 _LEAST_VARIANCE = 1e-8

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.preprocessing import normalize as to_unit_length
 
+from openset._utils.params import check_number, takes_parameters_of
 from openset.base import OpenSetClassifier, Problem
-from openset.methods.presets import PRESETS
-from openset.params import check_number, takes_parameters_of
+from openset.methods._presets import PRESETS
 from openset.stats.name_scores import CLIP_SCALE, mcm_score, name_logits, zoc_log_odds
 
 Vectors = NDArray[np.float64]
@@ -184,7 +184,7 @@ class ZOC(NameMatcher):
 
     def _name_vectors(self, problem: Problem) -> Vectors:
         if self.class_embeddings is None and self.text_encoder is not None:
-            from openset.encoders.captions import embed_names
+            from openset.features.captions import embed_names
 
             names = [str(label) for label in self.classes_.tolist()]
             return _check_vectors("text_encoder", embed_names(self.text_encoder, names), problem.X.shape[1])
@@ -198,7 +198,7 @@ class ZOC(NameMatcher):
     def _candidates(self, rows: Vectors) -> Any:
         if self.decoder is None:
             return self.candidates_
-        from openset.encoders.captions import propose_embeddings
+        from openset.features.captions import propose_embeddings
 
         known = [str(label) for label in self.classes_.tolist()]
         return propose_embeddings(self.decoder, str(self.text_encoder), rows, known)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from openset.methods.presets import PRESETS
+from openset._utils.params import check_number, takes_parameters_of
+from openset.methods._presets import PRESETS
 from openset.methods.pu import UPU
-from openset.params import check_number, takes_parameters_of
 
 
 class NNPU(UPU):

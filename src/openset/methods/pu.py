@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from openset._utils.params import check_choice, check_flag, check_number, takes_parameters_of
 from openset.base import Problem
+from openset.methods._network import HeadOutputs, NetworkClassifier
+from openset.methods._presets import PRESETS
 from openset.methods.discriminator import DiscriminatorObjective, bodies_for, joint_outputs
-from openset.methods.neural import HeadOutputs, NetworkClassifier
-from openset.methods.presets import PRESETS
-from openset.params import check_choice, check_flag, check_number, takes_parameters_of
 from openset.stats.mixture import FROM_LOGITS
 
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from openset.learn.batches import Batch, Rows, ScaledRows
     from openset.learn.network import DropoutMasks, Network
     from openset.learn.primal_dual import Terms
-    from openset.learn.rows import Batch, Rows, ScaledRows
     from openset.learn.train import HeldOut, Judgement, ScoreTarget
 
 SMALLEST_PRIOR = 0.01
@@ -48,7 +48,7 @@ class UPU(NetworkClassifier):
     loss : ℓ, "sigmoid" or "logistic", softplus(−z)
     joint : learn the known classes on the same body (True) or on a source-only body of their own (False)
 
-    The other parameters are those of :class:`~openset.methods.neural.NetworkClassifier`. The last network is
+    The other parameters are those of :class:`~openset.methods._network.NetworkClassifier`. The last network is
     kept, as the authors do.
 
     Attributes

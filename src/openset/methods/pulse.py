@@ -9,23 +9,23 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_softmax
 
+from openset._utils.params import check_number, takes_parameters_of
 from openset.base import Problem
+from openset.methods._network import HeadOutputs
+from openset.methods._presets import PRESETS
 from openset.methods.discriminator import (
     DiscriminatorObjective,
     DomainDiscriminator,
     bodies_for,
     joint_outputs,
 )
-from openset.methods.neural import HeadOutputs
-from openset.methods.presets import PRESETS
-from openset.params import check_number, takes_parameters_of
 from openset.stats.mixture import best_bin_fraction
 from openset.stats.proportions import NOT_IDENTIFIED, ProportionEstimate
 
 if TYPE_CHECKING:
+    from openset.learn.batches import Batch, Rows, ScaledRows
     from openset.learn.network import DropoutMasks, Network
     from openset.learn.primal_dual import Terms
-    from openset.learn.rows import Batch, Rows, ScaledRows
     from openset.learn.train import HeldOut, Judgement, ScoreTarget
 
 SMALLEST_RATIO = 0.01
@@ -52,7 +52,7 @@ class PULSE(DomainDiscriminator):
     warmup : share of ``max_steps`` that trains a plain domain discriminator first
     joint : learn the known classes on the same body (True) or on a source-only body of their own (False)
 
-    The other parameters are those of :class:`~openset.methods.neural.NetworkClassifier`. Differences from the
+    The other parameters are those of :class:`~openset.methods._network.NetworkClassifier`. Differences from the
     authors' code: resampling takes every row of a class equally often instead of drawing; classes are not
     calibrated by vector scaling; the last discriminator of the warm-up goes on, not the best one; ``predict``
     uses ``threshold_``, not q < ½.

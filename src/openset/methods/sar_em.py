@@ -12,9 +12,9 @@ from scipy.special import expit
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
+from openset._utils.params import check_choice, check_flag, check_integer, check_number, takes_parameters_of
 from openset.base import OpenSetClassifier, Problem, doubt
-from openset.methods.presets import PRESETS
-from openset.params import check_choice, check_flag, check_integer, check_number, takes_parameters_of
+from openset.methods._presets import PRESETS
 from openset.stats.records import make_records
 from openset.stats.scaling import fit_scaling
 

@@ -9,20 +9,20 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 
+from openset._utils.params import check_integer, check_number, takes_parameters_of
 from openset.base import Problem
-from openset.methods.known_classes import class_metrics
-from openset.methods.neural import HeadOutputs, NetworkClassifier
-from openset.methods.presets import PRESETS
-from openset.params import check_integer, check_number, takes_parameters_of
+from openset.methods._known_classes import class_metrics
+from openset.methods._network import HeadOutputs, NetworkClassifier
+from openset.methods._presets import PRESETS
 from openset.stats.clusters import two_means
 from openset.stats.scores import normalised_entropy_score
 
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from openset.learn.batches import Batch, Rows, ScaledRows
     from openset.learn.network import DropoutMasks, Network
     from openset.learn.primal_dual import Terms
-    from openset.learn.rows import Batch, Rows, ScaledRows
     from openset.learn.train import HeldOut, Judgement, ScoreTarget
 
 _BODY = "shared"
@@ -54,10 +54,11 @@ class SHOT(NetworkClassifier):
     label_smoothing : share of every source label spread over all classes
     pseudo_weight : weight of the pseudo-labels' cross entropy
 
-    The other parameters are those of :class:`~openset.methods.neural.NetworkClassifier`; ``hidden`` is the width
-    of the bottleneck. A ``backbone`` takes the bottleneck's place and is adapted whole: let it end in a linear
-    layer and batch normalisation. Differences from the authors' code: one learning rate throughout, without
-    decay; the last source network goes on, not the best one; 2-means is exact; ``predict`` uses ``threshold_``.
+    The other parameters are those of :class:`~openset.methods._network.NetworkClassifier`; ``hidden`` is the
+    width of the bottleneck. A ``backbone`` takes the bottleneck's place and is adapted whole: let it end in a
+    linear layer and batch normalisation. Differences from the authors' code: one learning rate throughout,
+    without decay; the last source network goes on, not the best one; 2-means is exact; ``predict`` uses
+    ``threshold_``.
 
     Attributes
     ----------

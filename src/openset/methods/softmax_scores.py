@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from openset.methods.neural import HeadOutputs
+from openset._utils.params import check_number, takes_parameters_of
+from openset.methods._network import HeadOutputs
 from openset.methods.source_only import SourceOnly
-from openset.params import check_number, takes_parameters_of
 from openset.stats.scores import energy_score, entropy_score, mls_score, msp_score
 
 
@@ -53,7 +53,7 @@ class MSP(TemperedScore):
     ----------
     temperature : T; large values let the gaps to all other classes count, not to the runner-up alone
 
-    The other parameters are those of :class:`~openset.methods.neural.NetworkClassifier`.
+    The other parameters are those of :class:`~openset.methods._network.NetworkClassifier`.
 
     References
     ----------
@@ -82,7 +82,7 @@ class Entropy(TemperedScore):
     ----------
     temperature : T
 
-    The other parameters are those of :class:`~openset.methods.neural.NetworkClassifier`.
+    The other parameters are those of :class:`~openset.methods._network.NetworkClassifier`.
 
     References
     ----------
@@ -112,7 +112,7 @@ class Energy(TemperedScore):
     ----------
     temperature : T; the score tends to the maximum logit score as it tends to 0
 
-    The other parameters are those of :class:`~openset.methods.neural.NetworkClassifier`.
+    The other parameters are those of :class:`~openset.methods._network.NetworkClassifier`.
 
     References
     ----------
@@ -138,7 +138,7 @@ class MLS(LogitScore):
     do not. Use it where the classifier is strong: its authors find that a good closed-set classifier with this
     score rivals purpose-built open-set methods.
 
-    The parameters are those of :class:`~openset.methods.neural.NetworkClassifier`.
+    The parameters are those of :class:`~openset.methods._network.NetworkClassifier`.
 
     References
     ----------

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from openset.base import Problem, doubt
-from openset.methods.known_classes import ClassObjective
-from openset.methods.neural import HeadOutputs, NetworkClassifier
-from openset.methods.presets import PRESETS
+from openset.methods._known_classes import ClassObjective
+from openset.methods._network import HeadOutputs, NetworkClassifier
+from openset.methods._presets import PRESETS
 
 
 class SourceOnly(NetworkClassifier):

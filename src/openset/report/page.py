@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from openset._utils.files import write_atomically
 from openset.errors import MissingExtraError
-from openset.files import write_atomically
 from openset.report.charts import chart_data, finite
 from openset.report.content import excerpt, label_text, novel_name
 from openset.report.data import ReportData

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from openset.shift.content import content_keys
-from openset.shift.diagnosis import Separability, SupportOverlap, separability, support_overlap
 from openset.shift.general import background_shift
 from openset.shift.manifest import Manifest
+from openset.shift.problem_checks import Separability, SupportOverlap, separability, support_overlap
 from openset.shift.recipes import (
     CIFAR_SUPERCLASSES,
     PAPER_SEEDS,

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from openset._utils.arrays import resolve_novel_label, with_novel
 from openset.errors import ManifestError
-from openset.inputs import resolve_novel_label, with_novel
 from openset.shift.manifest import column_checksum
 
 Columns = dict[str, NDArray[Any]]

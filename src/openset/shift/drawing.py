@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from openset.params import check_integer, check_number
+from openset._utils.params import check_integer, check_number
 from openset.shift.columns import Columns, matches, open_set_labels, require
 from openset.shift.content import first_of_each
 from openset.shift.manifest import PARTS, Manifest, Rows, column_checksum, encode_rows

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, logit
 
-from openset.params import check_number
+from openset._utils.params import check_number
 from openset.shift.columns import as_columns, matches, require
 from openset.shift.drawing import (
     Cell,

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from openset._utils.files import write_atomically
 from openset.errors import ManifestError
-from openset.files import write_atomically
 
 Rows = NDArray[np.intp]
 

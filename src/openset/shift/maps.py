@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from openset.params import check_integer
+from openset._utils.params import check_integer
 from openset.shift.synthetic import BackgroundShift
 
 

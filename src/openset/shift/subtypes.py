@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from openset.params import check_flag, check_integer, check_number
+from openset._utils.params import check_flag, check_integer, check_number
 
 
 @dataclass(frozen=True)

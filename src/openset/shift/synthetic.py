@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from openset.params import check_flag, check_integer, check_number
+from openset._utils.params import check_flag, check_integer, check_number
 
 
 @dataclass(frozen=True)

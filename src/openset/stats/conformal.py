@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import betainc
 
-from openset.params import check_integer, check_number
+from openset._utils.params import check_integer, check_number
 from openset.stats.thresholds import SourceThreshold
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from openset.params import check_number
+from openset._utils.params import check_number
 
 Floats = NDArray[np.float64]
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, logsumexp
 
-from openset.params import check_number
+from openset._utils.params import check_number
 from openset.stats.scores import msp_score
 
 CLIP_SCALE = 100.0

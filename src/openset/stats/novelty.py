@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from openset.params import check_number
+from openset._utils.params import check_number
 from openset.stats.bounded_shift import (
     Counts,
     Cut,

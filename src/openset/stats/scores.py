@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
 
-from openset.params import check_number
+from openset._utils.params import check_number
 
 
 def msp_score(logits: ArrayLike, temperature: float = 1.0) -> NDArray[np.float64]:

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from openset.params import check_integer, check_number
+from openset._utils.params import check_integer, check_number
 
 
 @dataclass(frozen=True)

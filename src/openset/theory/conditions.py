@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from openset.params import check_number
+from openset._utils.params import check_number
 from openset.theory.problem import LinearGaussianProblem
 
 STATEMENTS = ("theorem 1", "restatement 2", "restatement 3", "proposition 1 (DD)", "proposition 2 (CoLOR)")

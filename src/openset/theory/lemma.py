@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
-from openset.params import check_number
+from openset._utils.params import check_number
 
 Distribution = tuple[Fraction, ...]
 Rule = tuple[int, ...]

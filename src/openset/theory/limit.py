@@ -27,7 +27,7 @@ from typing import Literal
 
 import numpy as np
 
-from openset.params import check_choice
+from openset._utils.params import check_choice
 from openset.theory.problem import FloatArray, LinearGaussianProblem
 
 Rule = Literal["dd", "color"]

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit
 
-from openset.params import check_choice, check_integer, check_number
+from openset._utils.params import check_choice, check_integer, check_number
 from openset.theory._nnqp import BoolArray, DenseKernel, FloatArray, block_pivoting
 from openset.theory.limit import RULES, Rule
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from openset.params import check_integer, check_number
+from openset._utils.params import check_integer, check_number
 from openset.theory._nnqp import (
     BoolArray,
     DenseKernel,

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr
 
-from openset.params import check_integer, check_number
+from openset._utils.params import check_integer, check_number
 
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]

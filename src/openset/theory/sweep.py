@@ -18,7 +18,7 @@ import joblib
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from openset.params import check_choice, check_integer
+from openset._utils.params import check_choice, check_integer
 from openset.stats.metrics import auprc, auroc
 from openset.theory._nnqp import BoolArray, FloatArray
 from openset.theory.limit import RULES, Rule

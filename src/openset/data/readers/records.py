@@ -1,0 +1,123 @@
+"""What a user's table, array or image folder is read into."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from openset.data.readers.images import ImageFiles
+
+
+@dataclass(frozen=True)
+class SkippedRow:
+    """A row that was left out, by its number in the file (from 0, the header not counted), and why."""
+
+    row: int
+    reason: str
+
+
+@dataclass(frozen=True, eq=False)
+class Records:
+    """Rows in the order of the file; a column that was not asked for is None.
+
+    ``rows`` has the number in the file of each row kept, ``feature_names`` the columns that ``X`` was made from
+    (one name where one column holds whole vectors), ``skipped`` the rows left out.
+    """
+
+    rows: NDArray[np.int64]
+    X: NDArray[Any] | None = None
+    y: NDArray[Any] | None = None
+    ids: NDArray[Any] | None = None
+    texts: NDArray[np.object_] | None = None
+    images: ImageFiles | None = None
+    feature_names: tuple[str, ...] = ()
+    skipped: tuple[SkippedRow, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @property
+    def n_skipped(self) -> int:
+        """How many rows were left out."""
+        return len(self.skipped)
+
+
+def concatenate(batches: Sequence[Records]) -> Records:
+    """One from many, in order; a single batch is returned as it is, memory-mapped arrays included.
+
+    >>> one = Records(np.array([0]), X=np.ones((1, 2)))
+    >>> concatenate([one, Records(np.array([1]), X=np.zeros((1, 2)))]).X.tolist()
+    [[1.0, 1.0], [0.0, 0.0]]
+    """
+    first = batches[0]
+    if len(batches) == 1:
+        return first
+    full = [batch for batch in batches if len(batch)] or [first]  # an empty array's type says nothing
+
+    def joined(name: str) -> Any:
+        parts = [getattr(batch, name) for batch in full]
+        return None if parts[0] is None else _joined(parts)
+
+    images = first.images
+    if images is not None:
+        paths = [batch.images.paths for batch in full if batch.images is not None]
+        images = ImageFiles(images.root, np.concatenate(paths))
+    return Records(
+        **{name: joined(name) for name in ("rows", "X", "y", "ids", "texts")},
+        images=images,
+        feature_names=first.feature_names,
+        skipped=tuple(row for batch in batches for row in batch.skipped),
+    )
+
+
+def _joined(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    """One array; integers on both sides of 2**63, which numpy would make floats of, stay what they are."""
+    if {part.dtype.kind for part in parts} == {"i", "u"} and np.result_type(*parts).kind == "f":
+        fits = all(part.dtype.kind == "u" or part.min() >= 0 for part in parts)
+        return np.concatenate([part.astype(np.uint64 if fits else object) for part in parts])
+    return np.concatenate(parts)
+
+
+class SeenIds:
+    """Which ids of a stream came before, at eight bytes an id.
+
+    Integers are kept as they are, all else as a 64-bit hash: among ten million different ids the chance that any
+    two are taken for one is below one in 300 000.
+    """
+
+    def __init__(self) -> None:
+        self._runs: list[NDArray[np.int64]] = []  # sorted, each at least twice as long as the next
+
+    def repeated(self, ids: NDArray[Any]) -> NDArray[np.bool_]:
+        """Where an id stood before, earlier in this array or in an array given before.
+
+        >>> seen = SeenIds()
+        >>> seen.repeated(np.array([1, 2, 1])).tolist(), seen.repeated(np.array([3, 2])).tolist()
+        ([False, False, True], [False, True])
+        """
+        if ids.dtype.kind == "f":
+            keys = ids.astype(np.float64).view(np.int64)
+        else:
+            is_integer = ids.dtype.kind in "iub"
+            keys = ids.astype(np.int64) if is_integer else np.fromiter(map(hash, ids.tolist()), np.int64)
+        if (keys[1:] > keys[:-1]).all():  # ids in order, as most files have them
+            unique, first = keys, np.arange(len(keys))
+        else:
+            unique, first = np.unique(keys, return_index=True)
+        again = np.ones(len(keys), dtype=bool)
+        again[first] = False
+        if not len(unique):
+            return again
+        for run in self._runs:
+            if unique[0] <= run[-1] and run[0] <= unique[-1]:
+                place = np.searchsorted(run, unique)  # of sorted keys: many times as quick as of any
+                again[first[run[np.minimum(place, len(run) - 1)] == unique]] = True
+        self._runs.append(unique)
+        while len(self._runs) > 1 and len(self._runs[-2]) < 2 * len(self._runs[-1]):
+            last = self._runs.pop()
+            self._runs[-1] = np.sort(np.concatenate([self._runs[-1], last]), kind="stable")
+        return again

@@ -1,0 +1,284 @@
+"""Reading what users have: one call for a table, an array file, a folder of images or a data frame."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from openset._utils.params import check_flag, check_integer
+from openset._utils.text import listed
+from openset.data.readers.chunk import Chunk, Source
+from openset.data.readers.columns import (
+    Problems,
+    missing_in,
+    read_keys,
+    read_numbers,
+    read_texts,
+    read_vectors,
+    without_blanks,
+)
+from openset.data.readers.images import ImageFiles
+from openset.data.readers.records import Records, SeenIds, SkippedRow, concatenate
+from openset.data.readers.sources import open_source
+
+_ROW_NUMBERS = re.compile(r"(__index_level_\d+__|Unnamed: \d+|\s*)$")
+_INTEGER = r"^-?(0|[1-9][0-9]{0,17})$"
+
+
+def read_table(
+    source: Any,
+    *,
+    label: str | None = None,
+    features: str | Sequence[str] | None = None,
+    text: str | None = None,
+    image: str | None = None,
+    id: str | None = None,
+    skip_bad: bool = False,
+) -> Records:
+    """All rows of a file (by its extension), a folder of images, or a data frame.
+
+    Parquet, CSV, TSV, JSON lines, Arrow and Feather, ``.npy``, ``.npz``; CSV and JSON lines may be gzipped.
+    ``features`` names the columns of ``X``: several of numbers, or one that holds whole vectors. Without it, and
+    without ``text`` or ``image``, ``X`` is made of every column of numbers but ``label`` and ``id``, or of the
+    only column of vectors; ``feature_names`` says which. Image paths are relative to the table. In a folder of
+    images the first level of folders is the label and the path the id.
+
+    A row with a missing or unusable value, or an id that came before, is an error that names the row; with
+    ``skip_bad=True`` it is left out and listed in ``skipped``. Every other row comes out once, in order.
+
+    >>> import pandas as pd
+    >>> frame = pd.DataFrame({"x": [0.5, 1.5, None], "kind": ["a", "b", "a"]})
+    >>> records = read_table(frame, label="kind", skip_bad=True)
+    >>> records.X.tolist(), records.y.tolist(), records.skipped[0].reason
+    ([[0.5], [1.5]], ['a', 'b'], "column 'x' is missing")
+    """
+    opened = open_source(source)
+    reader = _Reader(opened, _choose(opened, label, features, text, image, id), skip_bad)
+    return concatenate(list(reader.batches(None)))
+
+
+def iter_batches(
+    source: Any,
+    *,
+    label: str | None = None,
+    features: str | Sequence[str] | None = None,
+    text: str | None = None,
+    image: str | None = None,
+    id: str | None = None,
+    batch_rows: int = 16384,
+    skip_bad: bool = False,
+) -> Iterator[Records]:
+    """The same as :func:`read_table`, at most ``batch_rows`` rows at a time, for files larger than memory.
+
+    Memory stays bounded by the batch, and eight bytes a row where there are ids, to find those that come twice.
+    Missing columns are told at once, bad rows when their batch is reached.
+
+    >>> import pandas as pd
+    >>> [len(batch) for batch in iter_batches(pd.DataFrame({"x": range(5)}), batch_rows=2)]
+    [2, 2, 1]
+    """
+    check_integer("batch_rows", batch_rows)
+    opened = open_source(source)
+    return _Reader(opened, _choose(opened, label, features, text, image, id), skip_bad).batches(batch_rows)
+
+
+@dataclass(frozen=True)
+class _Choice:
+    """Which column serves for what."""
+
+    label: str | None
+    features: tuple[str, ...]
+    vectors: bool  # one column holds whole vectors
+    text: str | None
+    image: str | None
+    id: str | None
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        names = (*self.features, self.label, self.text, self.image, self.id)
+        return tuple(dict.fromkeys(name for name in names if name is not None))
+
+
+def _choose(
+    source: Source, label: str | None, features: Any, text: str | None, image: str | None, id_: str | None
+) -> _Choice:
+    label, image, id_ = (
+        given if given is not None else source.defaults.get(role)
+        for role, given in (("label", label), ("image", image), ("id", id_))
+    )
+    named = [features] if isinstance(features, str) else list(features) if features is not None else []
+    for name in (label, text, image, id_, *named):
+        if name is not None and name not in source.kinds:
+            close = get_close_matches(str(name), source.kinds, n=1)
+            hint = f" Did you mean {close[0]!r}?" if close else ""
+            raise ValueError(f"{source.name} has no column {name!r}; it has {listed(source.kinds, 20)}.{hint}")
+    if features is not None and not named:
+        raise ValueError("features names no column: leave it out to take all columns of numbers.")
+    if features is None and text is None and image is None:
+        named = numeric_columns(source, label, id_)
+    vectors = [name for name in named if source.kinds[name] == "vector"]
+    if vectors and len(named) > 1:
+        raise ValueError(
+            f"{source.name}: {listed(map(repr, vectors))} holds whole vectors, so it cannot be one feature among "
+            f"{len(named)}: name it alone, or only columns of numbers, in features."
+        )
+    return _Choice(label, tuple(named), bool(vectors), text, image, id_)
+
+
+def holds_row_numbers(name: str) -> bool:
+    """Whether a column is the index that pandas wrote along with its table, which is no feature.
+
+    >>> [holds_row_numbers(name) for name in ("", "Unnamed: 0", "__index_level_0__", "x")]
+    [True, True, True, False]
+    """
+    return _ROW_NUMBERS.match(name) is not None
+
+
+def numeric_columns(source: Source, *but: str | None) -> list[str]:
+    """The columns of numbers, or of vectors, with those left out that serve for something else."""
+    named = [
+        name
+        for name, kind in source.kinds.items()
+        if kind != "other" and name not in but and not holds_row_numbers(name)
+    ]
+    if not named:
+        raise ValueError(
+            f"{source.name} has no columns of numbers for features; it has {listed(source.kinds, 20) or 'none'}. "
+            "Name a text or image column, or features."
+        )
+    return named
+
+
+@dataclass
+class _Reader:
+    """What must be remembered from batch to batch, so that all of them agree."""
+
+    source: Source
+    choice: _Choice
+    skip_bad: bool
+    width: int | None = None
+    kinds: dict[str, str | None] = field(default_factory=dict)
+    seen: SeenIds = field(default_factory=SeenIds)
+
+    def __post_init__(self) -> None:
+        check_flag("skip_bad", self.skip_bad)
+
+    def batches(self, batch_rows: int | None) -> Iterator[Records]:
+        """Records of every chunk; a source without a row that can be used is an error."""
+        integers = self._has_integer_labels()
+        n_rows = n_kept = 0
+        reason = ""
+        for chunk in self.source.chunks(self.choice.columns, batch_rows):
+            records = self._records(chunk, integers)
+            n_rows += len(chunk.rows) + len(chunk.broken)
+            n_kept += len(records)
+            reason = reason or next((f"row {s.row}: {s.reason}" for s in records.skipped), "")
+            yield records
+        if not n_rows:
+            raise ValueError(f"{self.source.name} is empty: it has columns but no rows.")
+        if not n_kept:
+            raise ValueError(f"{self.source.name}: none of its {n_rows} rows can be used. The first: {reason}.")
+
+    def _has_integer_labels(self) -> bool:
+        """CSV has no types: labels are integers if all of them are, which takes a look at the whole column."""
+        label = self.choice.label
+        if label is None or self.source.typed:
+            return False
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        for chunk in self.source.chunks([label], None):
+            if not len(chunk.rows):
+                continue
+            try:
+                column = without_blanks(chunk.columns[label].cast(pa.string()))
+            except pa.ArrowInvalid:  # not UTF-8
+                return False
+            if not pc.all(pc.match_substring_regex(column, _INTEGER), min_count=0).as_py():
+                return False
+        return True
+
+    def _records(self, chunk: Chunk, integers: bool) -> Records:
+        choice, columns = self.choice, chunk.columns
+        problems: Problems = {}
+        X = y = ids = texts = images = None
+        if choice.features:
+            X = self._features(columns, problems)
+        if choice.label is not None:
+            y = self._keys(columns, choice.label, problems, integers)
+        if choice.text is not None:
+            texts = _noting(problems, read_texts(columns[choice.text], choice.text))
+        if choice.image is not None:
+            paths = _noting(problems, read_texts(columns[choice.image], choice.image))
+            images = ImageFiles(self.source.folder, paths)
+            found = {row: images.problem(row) for row in range(len(paths)) if row not in problems}
+            problems.update({row: problem for row, problem in found.items() if problem is not None})
+        if choice.id is not None:
+            ids = self._keys(columns, choice.id, problems)
+            good = np.flatnonzero(_kept(len(ids), problems))
+            for row in good[self.seen.repeated(ids[good])].tolist():
+                problems[row] = f"id {ids[row]!s} in column {choice.id!r} came before"
+        records = Records(chunk.rows, X, y, ids, texts, images, choice.features)
+        if not problems and not chunk.broken:
+            return records
+        bad = {int(chunk.rows[row]): reason for row, reason in problems.items()} | dict(chunk.broken)
+        skipped = tuple(SkippedRow(row, bad[row]) for row in sorted(bad))
+        if not self.skip_bad:
+            raise ValueError(_refusal(self.source.name, skipped))
+        return _without(records, problems, skipped)
+
+    def _features(self, columns: Any, problems: Problems) -> NDArray[Any]:
+        names = self.choice.features
+        if not len(columns[names[0]]):
+            return np.empty((0, self.width or len(names)))
+        if self.choice.vectors:
+            X = _noting(problems, read_vectors(columns[names[0]], names[0], self.width))
+            self.width = X.shape[1] or self.width
+        else:
+            parts = [_noting(problems, read_numbers(columns[name], name)) for name in names]
+            dtype = np.result_type(*parts)
+            X = np.column_stack([part.astype(dtype, copy=False) for part in parts])
+            X = X if dtype.kind == "f" else X.astype(np.float64)
+        for row, reason in missing_in(X, names).items():
+            problems.setdefault(row, reason)
+        return X
+
+    def _keys(self, columns: Any, name: str, problems: Problems, integers: bool = False) -> NDArray[Any]:
+        keys, found, self.kinds[name] = read_keys(columns[name], name, self.kinds.get(name), integers=integers)
+        return _noting(problems, (keys, found))
+
+
+def _noting(problems: Problems, read: tuple[NDArray[Any], Problems]) -> NDArray[Any]:
+    """The array that was read; of several things wrong with a row the first is kept."""
+    array, found = read
+    for row, reason in found.items():
+        problems.setdefault(row, reason)
+    return array
+
+
+def _kept(n_rows: int, problems: Problems) -> NDArray[np.bool_]:
+    keep = np.ones(n_rows, dtype=bool)
+    keep[list(problems)] = False
+    return keep
+
+
+def _refusal(name: str, skipped: Sequence[SkippedRow]) -> str:
+    shown = "; ".join(f"row {bad.row}: {bad.reason}" for bad in skipped[:5])
+    more = f"; and {len(skipped) - 5} more" if len(skipped) > 5 else ""
+    return f"{name} has rows that cannot be used: {shown}{more}. Mend them, or leave them out with skip_bad=True."
+
+
+def _without(records: Records, problems: Problems, skipped: tuple[SkippedRow, ...]) -> Records:
+    keep = _kept(len(records), problems)
+    parts = {
+        name: getattr(records, name)[keep]
+        for name in ("rows", "X", "y", "ids", "texts", "images")
+        if getattr(records, name) is not None
+    }
+    return replace(records, **parts, skipped=skipped)

@@ -1,0 +1,203 @@
+"""Writing tables batch by batch, in every format that is read but ``.npy``, whose one array holds no columns."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import tempfile
+import zipfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from openset._utils.extras import require_pyarrow
+from openset._utils.files import check_parent, extension, replacing
+from openset._utils.text import listed
+
+_ROW_GROUP = 2**17
+
+Columns = Mapping[str, NDArray[Any]]
+Write = Callable[[Columns], None]
+
+
+@contextmanager
+def writing_table(path: Path) -> Iterator[Write]:
+    """Yield ``write(columns)``, to be called with the columns of one batch of rows after another.
+
+    The format is that of the extension. The file appears, in place of one that is there, only when all is
+    written; every batch has the same columns.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     with writing_table(Path(folder) / "rows.csv") as write:
+    ...         write({"id": np.array([1, 2]), "name": np.array(["a", "b"])})
+    ...     (Path(folder) / "rows.csv").read_text().split()
+    ['"id","name"', '1,"a"', '2,"b"']
+    """
+    opener = _opener(path)
+    with replacing(path) as temporary, opener(temporary) as write:
+        yield write
+
+
+def check_writable(path: Path) -> None:
+    """Raise an error unless a table can be written there: by its extension, and the folder that it is in."""
+    _opener(path)
+    check_parent(path)
+
+
+def _opener(path: Path) -> Any:
+    suffix = extension(path)
+    if suffix == ".npy":
+        raise ValueError(f"{path}: a .npy file is one array, with no room for ids and labels: write .npz.")
+    if suffix not in _OPENERS:
+        raise ValueError(f"{path}: the extension {suffix!r} is unknown. Known are {listed(_OPENERS, 20)}.")
+    return _OPENERS[suffix]
+
+
+def _arrow_writer(open_sink: Callable[[Path, Any, ExitStack], Any]) -> Any:
+    """A writer around pyarrow's own, which is opened once the first batch tells the types."""
+
+    @contextmanager
+    def opened(path: Path) -> Iterator[Write]:
+        pa = require_pyarrow("Writing tables")
+        sink: Any = None
+        schema: Any = None
+
+        def write(columns: Columns) -> None:
+            nonlocal sink, schema
+            arrays = {name: pa.array(column) for name, column in columns.items()}
+            if sink is None:
+                schema = pa.schema([(name, array.type) for name, array in arrays.items()])
+                sink = open_sink(path, schema, files)
+            try:
+                typed = [array.cast(field.type) for array, field in zip(arrays.values(), schema, strict=True)]
+            except pa.ArrowInvalid as error:
+                raise ValueError(f"a column changes its type from batch to batch: {error}") from None
+            sink.write_batch(pa.record_batch(typed, schema=schema))
+
+        with ExitStack() as files:
+            try:
+                yield write
+            except BaseException:
+                if sink is not None:
+                    with suppress(OSError, pa.ArrowException):  # the file is thrown away: its end may fail too
+                        sink.close()
+                raise
+            if sink is not None:
+                sink.close()
+
+    return opened
+
+
+def _parquet(path: Path, schema: Any, files: ExitStack) -> Any:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    # novelty scores hardly repeat: only text is worth a dictionary
+    texts = [field.name for field in schema if pa.types.is_string(field.type)]
+    return _RowGroups(pq.ParquetWriter(path, schema, use_dictionary=texts, compression="snappy"))
+
+
+class _RowGroups:
+    """A Parquet writer that gathers small batches, of which each would be a row group of its own."""
+
+    def __init__(self, writer: Any) -> None:
+        self._writer = writer
+        self._waiting: list[Any] = []
+        self._rows = 0
+
+    def write_batch(self, batch: Any) -> None:
+        self._waiting.append(batch)
+        self._rows += batch.num_rows
+        if self._rows >= _ROW_GROUP:
+            self._flush()
+
+    def _flush(self) -> None:
+        import pyarrow as pa
+
+        waiting, self._waiting, self._rows = self._waiting, [], 0
+        if waiting:
+            self._writer.write_table(pa.Table.from_batches(waiting))
+
+    def close(self) -> None:
+        try:
+            self._flush()
+        finally:
+            self._writer.close()
+
+
+def _arrow_file(path: Path, schema: Any, files: ExitStack) -> Any:
+    import pyarrow as pa
+
+    return pa.ipc.new_file(str(path), schema)
+
+
+def _csv(delimiter: str, *, packed: bool = False) -> Callable[[Path, Any, ExitStack], Any]:
+    def open_sink(path: Path, schema: Any, files: ExitStack) -> Any:
+        import pyarrow.csv as csv
+
+        file = files.enter_context(gzip.open(path, "wb") if packed else path.open("wb"))  # noqa: SIM115
+        return csv.CSVWriter(file, schema, write_options=csv.WriteOptions(delimiter=delimiter))
+
+    return open_sink
+
+
+@contextmanager
+def _json_lines(path: Path, *, packed: bool = False) -> Iterator[Write]:
+    with gzip.open(path, "wb") if packed else path.open("wb") as file:
+        yield lambda columns: _write_lines(file, columns)
+
+
+def _write_lines(file: Any, columns: Columns) -> None:
+    for row in zip(*(column.tolist() for column in columns.values()), strict=True):
+        file.write(json.dumps(dict(zip(columns, row, strict=True)), ensure_ascii=False).encode() + b"\n")
+
+
+@contextmanager
+def _npz(path: Path) -> Iterator[Write]:
+    """Batches wait on disk, a file for each column, until the length and the widest text are known."""
+    waiting: dict[str, IO[bytes]] = {}
+    batches: dict[str, list[tuple[int, np.dtype[Any]]]] = {}
+
+    def write(columns: Columns) -> None:
+        for name, column in columns.items():
+            if name not in waiting:
+                waiting[name] = files.enter_context(tempfile.TemporaryFile(dir=path.parent))  # noqa: SIM115
+            plain = column.astype(str) if column.dtype == object else column
+            np.lib.format.write_array(waiting[name], plain, allow_pickle=False)
+            batches.setdefault(name, []).append((len(plain), plain.dtype))
+
+    with ExitStack() as files:
+        yield write
+        with zipfile.ZipFile(path, "w", allowZip64=True) as archive:
+            for name, file in waiting.items():
+                file.seek(0)
+                lengths, dtypes = zip(*batches[name], strict=True)
+                dtype = np.result_type(*dtypes)
+                header = {"descr": dtype.str, "fortran_order": False, "shape": (sum(lengths),)}
+                with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                    np.lib.format.write_array_header_1_0(member, header)
+                    for _ in lengths:
+                        member.write(np.lib.format.read_array(file).astype(dtype).tobytes())
+
+
+_OPENERS: dict[str, Any] = {
+    ".parquet": _arrow_writer(_parquet),
+    ".csv": _arrow_writer(_csv(",")),
+    ".csv.gz": _arrow_writer(_csv(",", packed=True)),
+    ".tsv": _arrow_writer(_csv("\t")),
+    ".tsv.gz": _arrow_writer(_csv("\t", packed=True)),
+    ".jsonl": _json_lines,
+    ".jsonl.gz": partial(_json_lines, packed=True),
+    ".ndjson": _json_lines,
+    ".json": _json_lines,
+    ".json.gz": partial(_json_lines, packed=True),
+    ".arrow": _arrow_writer(_arrow_file),
+    ".feather": _arrow_writer(_arrow_file),
+    ".npz": _npz,
+}

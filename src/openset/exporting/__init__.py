@@ -1,7 +1,0 @@
-"""Fitted networks as ONNX graphs, for programs without Python."""
-
-from __future__ import annotations
-
-from openset.exporting.export import to_onnx
-
-__all__ = ["to_onnx"]

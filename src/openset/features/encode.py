@@ -1,0 +1,122 @@
+"""Encode texts and images: what is cached is read, the rest computed in batches and kept as it comes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from openset._utils.progress import progress_bar
+from openset._utils.threads import one_ahead
+from openset.features.cache import FeatureCache, NoCache, OpenCache
+from openset.features.encoder import Encoder, Features
+from openset.features.images import EMBEDDED, ImageEncoder
+from openset.features.model_files import model_directory
+from openset.features.text import TextEncoder
+
+Cache = bool | str | Path | FeatureCache
+
+
+def load_encoder(name: str | Path, **settings: Any) -> TextEncoder | ImageEncoder:
+    """The encoder of a packaged name, a model directory or a hub name; ``settings`` are its keyword arguments.
+
+    What prepares images (CLIP among them) is an image encoder, anything else a text encoder.
+
+    >>> load_encoder("minilm", max_tokens=32).settings["max_tokens"]
+    32
+    """
+    directory = model_directory(name)
+    sees = name == EMBEDDED or (directory / "preprocessor_config.json").is_file()
+    return ImageEncoder(name, **settings) if sees else TextEncoder(name, **settings)
+
+
+def encode_texts(
+    texts: Iterable[str],
+    encoder: str | Path | TextEncoder = "minilm",
+    *,
+    batch_size: int = 64,
+    cache: Cache = True,
+    progress: bool = True,
+) -> Features:
+    """Features of texts, float32, one row each and in their order.
+
+    Parameters
+    ----------
+    texts : strings, in a list, an array or a column.
+    encoder : as :class:`TextEncoder` takes it, or one ready made, which keeps its model in memory between calls.
+    cache : ``True`` keeps features in the default place (``$OPENSET_CACHE``), ``False`` nowhere, a path there;
+        a :class:`FeatureCache` also sets a limit. Rows already there are not computed again.
+    progress : whether a bar is shown while rows are computed.
+    """
+    if isinstance(texts, str):
+        raise ValueError("texts is one string; pass a list of texts")
+    ready = encoder if isinstance(encoder, TextEncoder) else TextEncoder(encoder)
+    return encode(_as_list(texts), ready, batch_size=batch_size, cache=cache, progress=progress)
+
+
+def encode_images(
+    images: Iterable[Any],
+    encoder: str | Path | ImageEncoder = EMBEDDED,
+    *,
+    batch_size: int = 32,
+    cache: Cache = True,
+    progress: bool = True,
+) -> Features:
+    """Features of images (paths, encoded bytes, uint8 arrays, PIL images), float32, one row each, in their order.
+
+    The other arguments are those of :func:`encode_texts`.
+
+    >>> import numpy as np
+    >>> encode_images(np.zeros((2, 32, 32, 3), np.uint8), cache=False, progress=False).shape
+    (2, 1280)
+    """
+    if isinstance(images, str | Path | bytes):
+        raise ValueError("images is one path or one image; pass a list of images")
+    ready = encoder if isinstance(encoder, ImageEncoder) else ImageEncoder(encoder)
+    return encode(_as_list(images), ready, batch_size=batch_size, cache=cache, progress=progress)
+
+
+def encode(items: Sequence[Any], encoder: Encoder, *, batch_size: int, cache: Cache, progress: bool) -> Features:
+    """Features of items by an encoder: read if cached, else computed and kept batch by batch."""
+    if batch_size < 1:
+        raise ValueError(f"batch_size must be at least 1, got {batch_size}")
+    if not items:
+        return np.empty((0, encoder.dimension), dtype=np.float32)
+    keys = [encoder.key(item, row) for row, item in enumerate(items)]
+    first_row = {key: row for row, key in reversed(list(enumerate(keys)))}
+    with _opened(cache) as store:
+        features = store.get(first_row.keys())
+        missing = sorted(row for key, row in first_row.items() if key not in features)
+        with progress_bar("encoding", enabled=progress and bool(missing)) as update:
+            for batch in one_ahead(encoder.batches(items, missing, batch_size)):
+                batch_keys = [keys[row] for row in batch.rows]
+                elsewhere = store.get(batch_keys)  # another process may have come here first
+                if len(elsewhere) < len(batch_keys):
+                    computed = _finite(encoder.forward(batch.inputs), batch.rows)
+                    elsewhere = store.put(dict(zip(batch_keys, computed, strict=True)))
+                features |= elsewhere
+                update(len(features), len(first_row), encoder.name)
+    return np.stack([features[key] for key in keys])
+
+
+def _opened(cache: Cache) -> AbstractContextManager[OpenCache | NoCache]:
+    if cache is False:
+        return nullcontext(NoCache())
+    if isinstance(cache, FeatureCache):
+        return cache.open()
+    return FeatureCache(None if cache is True else cache).open()
+
+
+def _as_list(items: Any) -> list[Any]:
+    """Columns of pyarrow give scalars when iterated, and lists of Python values when asked."""
+    return items.to_pylist() if hasattr(items, "to_pylist") else list(items)
+
+
+def _finite(features: Features, rows: Sequence[int]) -> Features:
+    bad = ~np.isfinite(features).all(axis=1)
+    if bad.any():
+        raise ValueError(f"row {rows[int(bad.argmax())]}: the encoder gave features that are not finite numbers")
+    return features

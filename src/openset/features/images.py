@@ -1,0 +1,184 @@
+"""Image encoders: ResNet, ViT, CLIP and their like through transformers, EfficientNet-Lite0 embedded."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from openset.errors import MissingExtraError
+from openset.features.encoder import Batch, Encoder, load_pretrained
+from openset.features.model_files import model_directory, model_files, read_json
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+EMBEDDED = "efficientnet_lite0"
+LITE_SIDE = 192
+"""Side, in pixels, of what EfficientNet-Lite0 is shown."""
+
+
+class LoadedModel(NamedTuple):
+    """How an upright RGB image becomes pixels, and pixels (n, 3, h, w) become features."""
+
+    prepare: Callable[[Image], NDArray[np.float32]]
+    features: Callable[[Any], Any]
+
+
+class ImageEncoder(Encoder):
+    """Images to features. An image is a path, encoded bytes, a uint8 array or a PIL image.
+
+    Parameters
+    ----------
+    model : "efficientnet_lite0" (embedded, 1280 features), a directory, or a name on the hub. EfficientNet-Lite0
+        is shown the largest centred square of an image, resized to 192 pixels (bicubic), as (x·255 − 127) / 128;
+        its features are the spatial mean of the last feature map. Models of transformers are shown what their
+        ``preprocessor_config.json`` says. Their features are the projected embedding of CLIP, the pooled
+        output of ResNet and its like, the class token of ViT.
+    normalise : whether features get length 1.
+    device : where torch computes.
+
+    >>> ImageEncoder()
+    ImageEncoder('efficientnet_lite0', normalise=False, side=192)
+    """
+
+    kind = "image"
+
+    def __init__(self, model: str | Path = EMBEDDED, *, normalise: bool = False, device: str = "cpu") -> None:
+        self.name = str(model)
+        self.device = device
+        self.settings = {"normalise": normalise} | ({"side": LITE_SIDE} if self.name == EMBEDDED else {})
+        self._directory = model_directory(model)
+
+    def batches(self, items: Sequence[Any], rows: Sequence[int], batch_size: int) -> Iterator[Batch]:
+        """Batches in the given order; the images of one are decoded in threads (Pillow frees the lock)."""
+        prepare = self._loaded.prepare
+        with ThreadPoolExecutor() as threads:
+            for start in range(0, len(rows), batch_size):
+                chosen = list(rows[start : start + batch_size])
+                pixels = threads.map(lambda row: prepare(read_image(items[row], row)), chosen)
+                yield Batch(chosen, {"pixel_values": np.stack(list(pixels))})
+
+    @cached_property
+    def _loaded(self) -> LoadedModel:
+        if self.name == EMBEDDED:
+            return load_efficientnet_lite0(self._directory, self.device)
+        return load_transformers(self._directory, self.device)
+
+    def _features(self, tensors: dict[str, Any]) -> Any:
+        return self._loaded.features(tensors["pixel_values"])
+
+    def _files(self) -> list[Path]:
+        if self.name == EMBEDDED:
+            return sorted(self._directory.glob("*.pth"))
+        return model_files([self._directory])
+
+    def _sample(self) -> NDArray[np.uint8]:
+        return np.zeros((8, 8, 3), dtype=np.uint8)
+
+    def _content(self, item: object, row: int) -> bytes:
+        if isinstance(item, str | Path | bytes):
+            return b"file\0" + _encoded(item, row)
+        image = read_image(item, row)
+        return b"pixels\0%dx%d\0" % image.size + image.tobytes()
+
+
+def read_image(item: object, row: int) -> Image:
+    """An item as an upright RGB image; the row number is for the error."""
+    try:
+        from PIL import Image, ImageOps
+    except ModuleNotFoundError as error:
+        raise MissingExtraError("encoding images", "encoders") from error
+    if isinstance(item, np.ndarray):
+        if item.dtype != np.uint8 or not (item.ndim == 2 or (item.ndim == 3 and item.shape[2] in (3, 4))):
+            raise ValueError(
+                f"row {row}: an image array must be uint8 of shape (h, w), (h, w, 3) or (h, w, 4), "
+                f"got {item.dtype} of shape {item.shape}"
+            )
+        return Image.fromarray(item).convert("RGB")
+    if isinstance(item, Image.Image):
+        return ImageOps.exif_transpose(item).convert("RGB")
+    data = _encoded(item, row)
+    try:
+        with Image.open(io.BytesIO(data)) as image:
+            return ImageOps.exif_transpose(image).convert("RGB")
+    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
+        where = f" ({item})" if isinstance(item, str | Path) else ""
+        raise ValueError(f"row {row}{where}: not a readable image: {error}") from error
+
+
+def _encoded(item: object, row: int) -> bytes:
+    if isinstance(item, bytes):
+        return item
+    if not isinstance(item, str | Path):
+        raise ValueError(
+            f"row {row}: expected a path, bytes, a uint8 array or a PIL image, got {type(item).__name__}"
+        )
+    try:
+        return Path(item).read_bytes()
+    except OSError as error:
+        raise ValueError(f"row {row}: cannot read the image {item}: {error.strerror}") from error
+
+
+def centre_square(image: Image, side: int) -> Image:
+    """The largest centred square (its corner rounded down), resized bicubically."""
+    from PIL.Image import Resampling
+
+    width, height = image.size
+    edge = min(width, height)
+    left, top = (width - edge) // 2, (height - edge) // 2
+    return image.crop((left, top, left + edge, top + edge)).resize((side, side), Resampling.BICUBIC)
+
+
+def load_efficientnet_lite0(directory: Path, device: str) -> LoadedModel:
+    """The packaged EfficientNet-Lite0: its weights are read as tensors only, never unpickled as code."""
+    import torch
+
+    try:
+        from efficientnet_lite_pytorch import EfficientNet
+    except ModuleNotFoundError as error:
+        raise MissingExtraError("the encoder 'efficientnet_lite0'", "encoders") from error
+    (weights,) = directory.glob("*.pth")
+    model = EfficientNet.from_name("efficientnet-lite0", image_size=LITE_SIDE)
+    model.load_state_dict(torch.load(weights, map_location="cpu", weights_only=True))
+    model.eval().to(device)
+
+    def prepare(image: Image) -> NDArray[np.float32]:
+        pixels = np.asarray(centre_square(image, LITE_SIDE), dtype=np.float32)
+        return np.ascontiguousarray((pixels.transpose(2, 0, 1) - 127) / 128)
+
+    return LoadedModel(prepare, lambda pixels: model.extract_features(pixels).mean((2, 3)))
+
+
+def load_transformers(directory: Path, device: str) -> LoadedModel:
+    """A vision model of transformers with its own preprocessing, through Pillow: torchvision is not needed."""
+    try:
+        from transformers import AutoImageProcessor, AutoModel, CLIPModel, CLIPVisionModelWithProjection
+    except ModuleNotFoundError as error:
+        raise MissingExtraError("encoding images", "encoders") from error
+    if not (directory / "preprocessor_config.json").is_file():
+        raise ValueError(f"{directory} has no preprocessor_config.json: it is no image model")
+    processor = AutoImageProcessor.from_pretrained(directory, backend="pil", local_files_only=True)
+    architecture = (read_json(directory / "config.json").get("architectures") or [""])[0]
+    projecting = {loader.__name__: loader for loader in (CLIPModel, CLIPVisionModelWithProjection)}
+    model = load_pretrained(projecting.get(architecture, AutoModel), directory, device)
+    if hasattr(getattr(model, "pooler", None), "dense"):
+        model.pooler = None  # ViT's is a layer of its pre-training that many checkpoints lack
+
+    def prepare(image: Image) -> NDArray[np.float32]:
+        return np.asarray(processor(images=image, return_tensors="np")["pixel_values"][0], dtype=np.float32)
+
+    def features(pixels: Any) -> Any:
+        if architecture in projecting:
+            return model.visual_projection(model.vision_model(pixel_values=pixels).pooler_output)
+        output = model(pixel_values=pixels)
+        pooled = output.get("pooler_output")
+        return output.last_hidden_state[:, 0] if pooled is None else pooled.flatten(1)
+
+    return LoadedModel(prepare, features)

@@ -1,0 +1,167 @@
+"""A classifier of the user's choice for the known classes, beside a network that finds the new one.
+
+Better class boundaries under the shift at hand come from domain adaptation, of which novel rows must be no part:
+the network says which they are, and the classifier adapts to the others.
+"""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.utils.metadata_routing import get_routing_for_object
+
+from openset._utils.params import check_choice, takes_parameters_of
+from openset.base import Problem
+from openset.methods._network import NetworkClassifier
+
+INPUTS = ("representation", "features")
+SOURCE, TARGET, MASKED = 1, -2, -1
+"""skada's convention: positive domains are source, negative ones target, and target labels are masked."""
+
+_SMALLEST = np.finfo(np.float64).tiny
+"""In place of a probability of 0, whose logarithm would be infinite."""
+
+
+class WithKnownClassifier(NetworkClassifier):
+    """A network whose known classes may be left to another estimator.
+
+    Parameters
+    ----------
+    classifier : a scikit-learn or skada estimator; None for the network's own head of classes. A clone of it is
+        fitted when the network is, on class indices in the order of ``classes_``. One that takes
+        ``sample_domain``, as skada's do, also gets the target rows that are not called novel, unlabelled; others
+        get source rows alone. Its log-probabilities are the logits of known classes; without ``predict_proba``
+        its decision function is, and without that all weight goes to the class that it predicts
+    classifier_input : "representation", what the body that serves the classes makes of a row, all members side by
+        side; or "features", rows as they were given
+
+    Novelty scores, ``threshold_`` and all that follows from them stay the network's.
+
+    Attributes
+    ----------
+    classifier_ : the fitted clone; absent with ``classifier=None`` and where there is one known class only
+    """
+
+    classifier_: Any
+
+    @takes_parameters_of(NetworkClassifier)
+    def __init__(
+        self, *, classifier: Any = None, classifier_input: str = "representation", **shared: Any
+    ) -> None:
+        super().__init__(**shared)
+        self.classifier = classifier
+        self.classifier_input = classifier_input
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_choice("classifier_input", self.classifier_input, INPUTS)
+        given = self.classifier
+        if given is None:
+            return
+        if isinstance(given, type) or not all(hasattr(given, name) for name in ("fit", "get_params")):
+            raise ValueError(
+                f"classifier={given!r} is not valid: expected an estimator of scikit-learn or skada, such as "
+                "LogisticRegression(), or None."
+            )
+        if self.classifier_input == "features" and self._accepts_nd():
+            raise ValueError(
+                "classifier_input='features' is not valid with a backbone, whose rows are no vectors: "
+                "expected 'representation'."
+            )
+
+    def _after_deciding(self, problem: Problem) -> None:
+        if self.classifier is None or problem.n_classes == 1:
+            return
+        known = None
+        if problem.X_target is not None and takes_domains(self.classifier):
+            known = problem.X_target[self._outputs(problem.X_target)[1] <= self.threshold_]
+        self.classifier_ = fit_classifier(
+            clone(self.classifier),
+            self._classifier_rows(problem.X),
+            problem.y,
+            None if known is None else self._classifier_rows(known),
+        )
+
+    def _outputs(self, rows: NDArray[np.floating]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        logits, score = super()._outputs(rows)
+        if hasattr(self, "classifier_"):
+            logits = class_logits(self.classifier_, self._classifier_rows(rows), len(self.classes_))
+        return logits, score
+
+    def _classifier_rows(self, rows: NDArray[np.floating]) -> NDArray[np.float64]:
+        if self.classifier_input == "features":
+            return rows.astype(np.float64)
+        from openset.learn.batches import ScaledRows, head_outputs
+
+        body = next(name for name, heads in self.architecture_.bodies.items() if "classes" in heads)
+        by_member = head_outputs(self._network(), ScaledRows(rows, self.scaling_), representation=True)[body]
+        return np.concatenate(list(by_member), axis=1, dtype=np.float64)
+
+
+def takes_domains(estimator: Any) -> bool:
+    """Whether an estimator adapts: its ``fit``, or a step of it by its metadata, takes ``sample_domain``.
+
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> takes_domains(LogisticRegression())
+    False
+    """
+    if "sample_domain" in inspect.signature(estimator.fit).parameters:
+        return True
+    return bool(get_routing_for_object(estimator).consumes("fit", {"sample_domain"}))
+
+
+def fit_classifier(
+    estimator: Any, X: NDArray[np.float64], y: NDArray[np.intp], X_target: NDArray[np.float64] | None
+) -> Any:
+    """Fit on source rows and, if the estimator adapts, on unlabelled target rows."""
+    if not takes_domains(estimator):
+        return estimator.fit(X, y)
+    if X_target is None or not len(X_target):
+        reason = "there is no X_target" if X_target is None else "every target row is called novel"
+        raise ValueError(f"classifier={estimator!r} adapts to known target rows, but {reason}.")
+    sizes = [len(X), len(X_target)]
+    with _routing():
+        return estimator.fit(
+            np.concatenate([X, X_target]),
+            np.concatenate([y, np.full(len(X_target), MASKED)]),
+            sample_domain=np.repeat([SOURCE, TARGET], sizes),
+        )
+
+
+def class_logits(estimator: Any, X: NDArray[np.float64], n_classes: int) -> NDArray[np.float64]:
+    """Logits (rows, classes) of a fitted classifier of class indices.
+
+    >>> from sklearn.svm import LinearSVC
+    >>> X = np.array([[-1.0], [1.0]])
+    >>> class_logits(LinearSVC().fit(X, [0, 1]), X, 2).argmax(axis=1).tolist()
+    [0, 1]
+    """
+    if not len(X):
+        return np.zeros((0, n_classes))
+    with _routing():
+        if hasattr(estimator, "predict_proba"):
+            logits = np.log(np.maximum(estimator.predict_proba(X), _SMALLEST))
+        elif hasattr(estimator, "decision_function"):
+            logits = np.asarray(estimator.decision_function(X), dtype=np.float64)
+            if logits.ndim == 1:  # of two classes: the softmax of these is σ(decision)
+                logits = np.column_stack([-logits / 2, logits / 2])
+        else:
+            chosen = np.asarray(estimator.predict(X))[:, None] == np.arange(n_classes)
+            logits = np.where(chosen, 0.0, np.log(_SMALLEST))
+    if logits.shape != (len(X), n_classes):
+        raise ValueError(
+            f"classifier={estimator!r} gave values of shape {logits.shape} for {len(X)} rows and {n_classes} "
+            "classes: expected one for each row and class."
+        )
+    return logits
+
+
+def _routing() -> Any:
+    """skada hands ``sample_domain`` through pipelines by scikit-learn's metadata routing."""
+    from sklearn import config_context
+
+    return config_context(enable_metadata_routing=True)

@@ -1,0 +1,120 @@
+"""A fitted model to an ONNX file: rows in, novelty score, probabilities and label out."""
+
+from __future__ import annotations
+
+import json
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from openset._utils.files import write_atomically
+from openset._version import __version__
+from openset.errors import MissingExtraError
+from openset.persistence.onnx.graph import IR_VERSION, OPSET, Graph, Value
+from openset.persistence.onnx.network import head_values
+from openset.persistence.onnx.pooling import pooled_logits, pooled_scores
+from openset.persistence.onnx.scores import class_logits, doubt, member_scores
+
+
+def to_onnx(model: Any, path: str | PathLike[str]) -> None:
+    """Write a fitted network to a file; see :meth:`openset.OpenSetClassifier.to_onnx`."""
+    from sklearn.utils.validation import check_is_fitted
+
+    check_is_fitted(model)
+    _refuse_what_cannot(model)
+    try:
+        from onnx import TensorProto, checker, helper
+    except ImportError:
+        raise MissingExtraError("Export to ONNX", "onnx") from None
+
+    graph = Graph()
+    score, probabilities, label = _answers(graph.value("x"), model)
+    outputs: list[tuple[Value, int, list[str | int]]] = [
+        (score.as_type(np.float32, name="novelty_score"), TensorProto.FLOAT, ["n"]),
+        (probabilities.as_type(np.float32, name="probabilities"), TensorProto.FLOAT, ["n", len(_labels(model))]),
+        (label.as_type(np.int64, name="label"), TensorProto.INT64, ["n"]),
+    ]
+    content = helper.make_graph(
+        graph.nodes,
+        type(model).__name__,
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", *_row_shape(model)])],
+        [helper.make_tensor_value_info(value.name, kind, shape) for value, kind, shape in outputs],
+        graph.constants,
+    )
+    proto = helper.make_model(
+        content,
+        opset_imports=[helper.make_opsetid("", OPSET)],
+        ir_version=IR_VERSION,
+        producer_name="openset",
+        producer_version=__version__,
+    )
+    helper.set_model_props(proto, _properties(model))
+    checker.check_model(proto, full_check=True)
+    write_atomically(Path(path), proto.SerializeToString())
+
+
+def _refuse_what_cannot(model: Any) -> None:
+    name = type(model).__name__
+    if not hasattr(model, "architecture_"):
+        raise ValueError(
+            f"{name} is no network, so it has no ONNX graph: export color, dd or another method that trains one, "
+            "or keep the model with save()."
+        )
+    if model.backbone is not None:
+        raise ValueError(
+            f"this {name} has a backbone of its own, which is not exported: export the backbone with torch.onnx, "
+            f"and a {name} fitted on its outputs with to_onnx()."
+        )
+    if hasattr(model, "classifier_"):
+        raise ValueError(
+            f"the known classes of this {name} are told by {type(model.classifier_).__name__}, which is not "
+            f"exported: fit without classifier=, or keep the model with save()."
+        )
+
+
+def _answers(x: Value, model: Any) -> tuple[Value, Value, Value]:
+    """Score (n,), probabilities (n, labels) and the place of each row's label, as ``assess`` has them."""
+    raw = head_values(_scaled(x, model), model)
+    outputs = {name: value.as_type(np.float64) for name, value in raw.items()}
+    logits = pooled_logits(class_logits(outputs, model), model.architecture_.members)
+    if model._adapts and not model.n_target_:
+        score = doubt(logits)
+    else:
+        score = pooled_scores(member_scores(outputs, model), model)
+    known, label = logits.map("Softmax", axis=-1), logits.map("ArgMax", axis=-1, keepdims=0)
+    if not model.n_target_:
+        return score, known, label
+    graph = x.graph
+    is_novel = score > np.float64(model.threshold_)
+    # finite, for σ(−∞) is not defined everywhere: no score comes near
+    margin = score - np.float64(min(model.threshold_, np.finfo(np.float64).max))
+    novel = graph.apply("Unsqueeze", margin.map("Sigmoid"), graph.constant(np.array([1])))
+    probabilities = graph.apply("Concat", known - known * novel, novel, axis=1)
+    return score, probabilities, graph.constant(np.int64(len(model.classes_))).where(is_novel, label)
+
+
+def _scaled(x: Value, model: Any) -> Value:
+    scaling = model.scaling_
+    if scaling.rule != "none":
+        x = (x - scaling.mean.astype(np.float32)) * scaling.factor.astype(np.float32)
+    return x if len(_row_shape(model)) == 1 else x.over("Mean", 1)  # a map of cells counts as its mean
+
+
+def _row_shape(model: Any) -> list[int]:
+    kind = getattr(model, "row_kind_", None)
+    return [model.n_features_in_] if kind is None else [int(size) for size in kind["shape"]]
+
+
+def _labels(model: Any) -> list[Any]:
+    known: list[Any] = model.classes_.tolist()
+    return [*known, model.novel_label_] if model.n_target_ else known
+
+
+def _properties(model: Any) -> dict[str, str]:
+    return {
+        "labels": json.dumps(_labels(model), ensure_ascii=False, default=str),
+        "threshold": repr(float(model.threshold_)),
+        "method": type(model).__name__,
+    }

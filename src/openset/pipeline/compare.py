@@ -1,0 +1,111 @@
+"""Runs beside each other, and a run beside labels that arrived later."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from openset._utils.arrays import as_objects
+from openset._utils.text import listed
+from openset.data.readers.tables import read_table
+from openset.pipeline.load import FeatureMaker, read_labelled
+from openset.pipeline.result import SCORED, ResultSummary, load_model, read_run_settings, read_summary
+
+Path_ = str | PathLike[str]
+
+
+def compare_runs(folders: Sequence[Path_]) -> list[dict[str, Any]]:
+    """For each run its method and answer; for runs on one target also how far they agree with the first.
+
+    ``overlap`` is the number of rows that both call novel by that of rows that either does, None where neither
+    calls any; ``rank_correlation`` is Spearman's, of the novelty scores.
+    """
+    if len(folders) < 2:
+        raise ValueError(f"{len(folders)} run is given: name at least two to compare.")
+    summaries = [read_summary(folder) for folder in folders]
+    first = summaries[0]
+    found = []
+    for folder, summary in zip(folders, summaries, strict=True):
+        share = summary.novel_fraction
+        comparable = _target(summary) is not None and _target(summary) == _target(first)
+        overlap, correlation = _agreement(folders[0], folder, first, summary) if comparable else (None, None)
+        found.append(
+            {
+                "run": str(folder),
+                "method": summary.method,
+                "verdict": summary.verdict["word"],
+                "novel_fraction": share["value"],
+                "low": share["low"],
+                "high": share["high"],
+                "high_identified": share.get("high_identified", True),
+                "called_novel": summary.called_novel,
+                "rows": summary.data["target"]["rows"],
+                "overlap": overlap,
+                "rank_correlation": correlation,
+            }
+        )
+    return found
+
+
+def evaluate_run(
+    folder: Path_,
+    labelled: Any,
+    *,
+    label: str | None = None,
+    skip_bad: bool | None = None,
+    progress: bool = False,
+) -> dict[str, float]:
+    """All metrics of :func:`openset.evaluate`; every label that the run does not know counts as novel.
+
+    ``skip_bad`` leaves out rows that cannot be used, such as those without a label; None for as the run did.
+    """
+    from openset.stats.metrics import evaluate
+
+    settings = read_run_settings(read_summary(folder))
+    settings = settings if skip_bad is None else replace(settings, skip_bad=skip_bad)
+    records = read_labelled(settings, labelled, label)
+    model = load_model(folder)
+    given = np.asarray(records.y).tolist()
+    known = {_spelt(label): label for label in model.classes_.tolist()}
+    if not any(_spelt(label) in known for label in given):
+        raise ValueError(
+            f"none of the labels ({listed(sorted(set(map(str, given))))}) is a class that the run knows "
+            f"({listed(model.classes_)}): is it the right label column?"
+        )
+    labels = as_objects([known.get(_spelt(label), model.novel_label_) for label in given])
+    return evaluate(model, FeatureMaker(settings, progress)(records), labels).to_dict()
+
+
+def _spelt(label: Any) -> str:
+    """A label as text: files may hold 1, 1.0 or "1" for one class."""
+    return str(int(label) if isinstance(label, float) and label.is_integer() else label)
+
+
+def _target(summary: ResultSummary) -> Any:
+    digest, rows = summary.data["target"]["sha256"], summary.data["target"]["rows"]
+    return None if digest is None else (digest, rows)
+
+
+def _agreement(
+    one: Path_, other: Path_, about_one: ResultSummary, about_other: ResultSummary
+) -> tuple[float | None, float | None]:
+    from scipy.stats import spearmanr
+
+    (called, scores), (called_too, scores_too) = _called(one, about_one), _called(other, about_other)
+    either = int((called | called_too).sum())
+    overlap = float((called & called_too).sum() / either) if either else None
+    if np.ptp(scores) == 0 or np.ptp(scores_too) == 0:
+        return overlap, None
+    return overlap, float(spearmanr(scores, scores_too).statistic)
+
+
+def _called(folder: Path_, summary: ResultSummary) -> tuple[NDArray[np.bool_], NDArray[np.floating]]:
+    scored = read_table(Path(folder) / SCORED, label="predicted", features="novelty_score")
+    assert scored.y is not None and scored.X is not None
+    return scored.y.astype(str) == str(summary.novel_label), scored.X[:, 0]

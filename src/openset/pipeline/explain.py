@@ -1,0 +1,144 @@
+"""What a fit says beyond its verdict: groups among the novel rows, and the known classes under shift."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from openset.methods._held_out import HeldOutClasses, held_out_classes
+from openset.stats.groups import FEWEST_ROWS, NovelGroup, NovelGroups, discover_groups
+from openset.stats.known_classes import AccuracyEstimate, estimate_target_accuracy, target_class_proportions
+from openset.stats.scaling import fit_scaling, moments
+
+FEWEST_HELD_OUT = 30
+"""Held-out source rows from which on shares are corrected and an accuracy is estimated."""
+_CALIBRATED = 0.05
+
+Floats = NDArray[np.float64]
+
+
+def find_groups(
+    model: Any, X: NDArray[Any], X_target: NDArray[Any], scores: Floats, called: NDArray[np.bool_]
+) -> NovelGroups:
+    """Groups among the target rows called novel; indices and labels are of target rows, −1 for rows of none.
+
+    Rows are compared by the model's own representation or, where it has none, by their scaled features.
+    """
+    rows = np.flatnonzero(called)
+    if not len(rows):
+        return NovelGroups((), np.full(len(called), -1))
+    found = discover_groups(_compared(model, X, X_target, rows), scores[rows], n_target=len(called))
+    labels = np.full(len(called), -1)
+    labels[rows] = found.labels
+    return NovelGroups(tuple(_of_target(group, rows) for group in found.groups), labels)
+
+
+def _compared(model: Any, X: NDArray[Any], X_target: NDArray[Any], rows: NDArray[np.intp]) -> NDArray[Any]:
+    if hasattr(model, "representation"):
+        return np.asarray(model.representation(X_target[rows]))
+    return np.asarray(fit_scaling(moments(X), moments(X_target), "auto").apply(X_target[rows]))
+
+
+def _of_target(group: NovelGroup, rows: NDArray[np.intp]) -> NovelGroup:
+    examples = tuple(rows[list(group.examples)].tolist())
+    return replace(group, medoid=int(rows[group.medoid]), examples=examples)
+
+
+def describe_groups(found: NovelGroups, n_called: int) -> str:
+    """One new class or several, in a sentence.
+
+    >>> describe_groups(NovelGroups((), np.empty(0, int)), 0)
+    'No row is called novel, so there is nothing to group.'
+    """
+    if not len(found):
+        return "No row is called novel, so there is nothing to group."
+    if len(found) == 1:
+        few = f"for two groups there would have to be {2 * FEWEST_ROWS} of them"
+        split = "no split into parts came back when rows were left out"
+        return f"The {n_called} rows called novel form one group: {few if n_called < 2 * FEWEST_ROWS else split}."
+    left = n_called - sum(group.size for group in found.groups)
+    words = (
+        f"The {n_called} rows called novel fall into {len(found)} groups that come back when rows are left out"
+    )
+    return f"{words}; {left} are in none of them." if left else f"{words}."
+
+
+@dataclass(frozen=True, eq=False)
+class KnownClasses:
+    """Shares of the known classes among known target rows, and how right the classifier is there.
+
+    ``counted`` are shares of plain predictions, ``shares`` those to go by; ``sentence`` says what was done.
+    """
+
+    shares: Floats
+    counted: Floats
+    corrected: bool
+    accuracy: AccuracyEstimate | None
+    sentence: str
+
+
+def judge_known_classes(
+    model: Any,
+    X: NDArray[Any],
+    y: NDArray[Any],
+    X_target: NDArray[Any],
+    nearest_known: NDArray[Any],
+    called: NDArray[np.bool_],
+) -> KnownClasses:
+    """The class mix of the target rows not called novel, and the classifier's accuracy on them, without labels.
+
+    Shares are corrected by EM where held-out source rows allow: it was measured nearer to the truth than counting
+    wherever the mix of classes changed, and farther where only rows within classes did (decision 17).
+    """
+    kept = nearest_known[~called].astype(str)
+    counted = np.array([(kept == str(label)).mean() if len(kept) else 0.0 for label in model.classes_.tolist()])
+    held = held_out_classes(model, X, y, X_target) if len(kept) else None
+    reason = _why_not(model, held, called)
+    if reason or held is None:
+        sentence = f"Target shares count predictions as they are, and no accuracy is estimated: {reason}."
+        return KnownClasses(counted, counted, False, None, sentence)
+    novel = called[held.target_rows].astype(np.float64)
+    shares = target_class_proportions(held.source, held.y, held.target, novel)
+    sentence = (
+        "Target shares are corrected by EM for how sure the classifier is on held-out source rows. In tests that "
+        "was nearer than counting predictions where the mix of classes changed, farther where only rows within "
+        "classes did."
+    )
+    return KnownClasses(shares, counted, True, _accuracy(held, novel), sentence)
+
+
+def _why_not(model: Any, held: HeldOutClasses | None, called: NDArray[np.bool_]) -> str:
+    if called.all():
+        return "every target row is called novel"
+    if held is None or len(held.y) < FEWEST_HELD_OUT:
+        return f"fewer than {FEWEST_HELD_OUT} source rows were held out"
+    if called[held.target_rows].all():
+        return "every held-out target row is called novel"
+    absent = np.flatnonzero(np.bincount(held.y, minlength=len(model.classes_)) == 0)
+    return f"class {str(model.classes_[absent[0]])!r} has no held-out row" if len(absent) else ""
+
+
+def _accuracy(held: HeldOutClasses, novel: Floats) -> AccuracyEstimate | None:
+    """None where confidences are so often tied that they miss even the accuracy on the rows they are set on."""
+    on_source = estimate_target_accuracy(held.source, held.y, held.source)
+    if abs(on_source.value - on_source.source_accuracy) > _CALIBRATED:
+        return None
+    return estimate_target_accuracy(held.source, held.y, held.target, novel)
+
+
+def describe_accuracy(accuracy: AccuracyEstimate | None) -> str:
+    """The estimate in a sentence, with what was measured about it.
+
+    >>> describe_accuracy(AccuracyEstimate(0.9, 0.85, 0.94, 0.95, 0.9))[:68]
+    'Accuracy on known target rows, estimated without labels: 0.90 [0.85,'
+    """
+    if accuracy is None:
+        return ""
+    return (
+        f"Accuracy on known target rows, estimated without labels: {accuracy.value:.2f} [{accuracy.low:.2f}, "
+        f"{accuracy.high:.2f}] ({100 * accuracy.confidence:.0f} % interval); {accuracy.source_accuracy:.2f} on "
+        "held-out source rows. Under background shift such estimates were about 0.02 too high on average."
+    )

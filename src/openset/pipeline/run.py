@@ -1,0 +1,353 @@
+"""``openset.run``: from two files to an answer. (A module named ``run`` would hide the function of that name.)"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import os
+import platform
+import time
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from openset._version import __version__
+from openset.data.readers.records import Records
+from openset.errors import FitWarning
+from openset.pipeline.explain import describe_accuracy, describe_groups, find_groups, judge_known_classes
+from openset.pipeline.load import FeatureMaker, left_out, read_source, read_target
+from openset.pipeline.result import Result, ResultSummary, load_model, read_run_settings, read_summary
+from openset.pipeline.scored_table import ScoredTable, assumed_ratio, rows_at_fdr, score_rows
+from openset.pipeline.settings import RunSettings
+from openset.pipeline.verdict import diagnose, give_verdict
+from openset.registry import get_method
+from openset.stats.groups import NovelGroups
+
+TOP_ROWS = 20
+
+
+def run(
+    source: Any,
+    target: Any,
+    *,
+    label: str | None = None,
+    features: str | Sequence[str] | None = None,
+    text: str | None = None,
+    image: str | None = None,
+    id: str | None = None,
+    encoder: str | None = None,
+    method: str = "color",
+    fpr: float = 0.01,
+    fdr: float | None = None,
+    max_density_ratio: float | None = None,
+    seed: int = 0,
+    skip_bad: bool = False,
+    ignore_target_labels: bool = False,
+    parameters: Mapping[str, Any] | None = None,
+    progress: bool = False,
+) -> Result:
+    """Fit a method on labelled source rows and an unlabelled target, and score the target.
+
+    Parameters
+    ----------
+    source, target : paths of tables, arrays or image folders, or data frames (pandas, polars, pyarrow)
+    label : the source's column of known classes
+    features, text, image : where features come from, one of them: columns of numbers (or one of vectors), a
+        column of text, a column of image paths. None of them: all numbers but ``label`` and ``id``
+    id : a column that tells rows apart; without it rows are numbered from 0
+    encoder : for text and images, as :func:`openset.features.load_encoder` takes it
+    method, parameters : a name that ``openset methods`` lists, and its parameters beside those here
+    fpr : share of source rows that may be called novel
+    fdr : mark the rows of :meth:`Result.novel_rows` at this false discovery rate in a column ``novel_at_fdr``
+    max_density_ratio : B, how many times as common a known kind of row may be in target as in source, for
+        methods that test for a new class and for ``fdr``. None: what the method assumes (CoLOR 12), else 1
+    skip_bad : leave out rows with missing or unusable values, instead of an error that names them
+    ignore_target_labels : go on where the target has the label column too, without looking at it
+
+    >>> import pandas as pd
+    >>> from openset import make_background_shift
+    >>> data = make_background_shift(n_source=300, n_target=300, n_features=4, random_state=0)
+    >>> known = pd.DataFrame(data.X).add_prefix("x").assign(kind=data.y)
+    >>> result = run(known, pd.DataFrame(data.X_target).add_prefix("x"), label="kind", method="mahalanobis")
+    >>> result.to_frame().columns.tolist()[:4], len(result.scored)
+    (['id', 'predicted', 'novelty_score', 'p_value'], 300)
+    """
+    settings = RunSettings(
+        source=_path(source),
+        target=_path(target),
+        label=label,
+        features=None if features is None else (features,) if isinstance(features, str) else tuple(features),
+        text=text,
+        image=image,
+        id=id,
+        encoder=encoder,
+        method=method,
+        fpr=fpr,
+        fdr=fdr,
+        max_density_ratio=max_density_ratio,
+        seed=seed,
+        skip_bad=skip_bad,
+        ignore_target_labels=ignore_target_labels,
+        parameters=dict(parameters or {}),
+    )
+    timings: dict[str, float] = {}
+    model = make_estimator(settings, progress)
+    with _timed(timings, "read"):
+        unused = left_out(settings, source)
+        source_records, named = read_source(settings, source)
+        target_records = read_target(named, target)
+    maker = FeatureMaker(named, progress)
+    with _timed(timings, "encode"):
+        X, X_target = maker(source_records), maker(target_records)
+    with _timed(timings, "fit"):
+        notes = _fit(model, X, source_records.y, X_target)
+    with _timed(timings, "score"):
+        scored = _score(model, X_target, target_records, named)
+    with _timed(timings, "describe"):
+        found = _find(model, scored, X, source_records.y, X_target)
+    data = {
+        "source": _origin(source, source_records),
+        "target": _origin(target, target_records),
+        "label": named.label,
+        "id": named.id,
+        "features": maker.description,
+        "left_out": unused,
+    }
+    summary = _summarise(model, scored, found, named, data, timings, notes)
+    return Result(model, summary, scored, source_records, target_records, X, X_target)
+
+
+def load_run(folder: str | os.PathLike[str], *, progress: bool = False) -> Result:
+    """A result that was saved, its data read again from where it was; data that changed since is an error."""
+    summary = read_summary(folder)
+    settings = read_run_settings(summary)
+    for role in ("source", "target"):
+        _check_unchanged(role, summary.data[role])
+    source, _ = read_source(settings, settings.source)
+    target = read_target(settings, settings.target)
+    maker = FeatureMaker(settings, progress)
+    model, X_target = load_model(folder), maker(target)
+    scored = _score(model, X_target, target, settings)
+    return Result(model, summary, scored, source, target, maker(source), X_target)
+
+
+def make_estimator(settings: RunSettings, progress: bool) -> Any:
+    """The estimator that settings ask for, not fitted; ``progress`` lets it show a bar of its own."""
+    method = get_method(settings.method)
+    if method.input == "names":
+        raise ValueError(
+            f"{method.name} needs embeddings of names beside the rows: use openset.{method.class_name} in Python."
+        )
+    given = {**settings.parameters, "fpr": settings.fpr, "random_state": settings.seed}
+    try:
+        model = method.make(**given)
+    except TypeError as error:  # an unknown parameter, with the nearest name
+        raise ValueError(str(error)) from None
+    if settings.max_density_ratio is not None:
+        if "max_density_ratio" in model.get_params():
+            model.set_params(max_density_ratio=settings.max_density_ratio)
+        elif settings.fdr is None:
+            raise ValueError(
+                f"{method.name} makes no use of max_density_ratio: leave it out, list rows with fdr=0.1, or use "
+                "a method that tests for a new class under it, such as color."
+            )
+    if progress and "verbose" in model.get_params():
+        model.set_params(verbose=True)
+    return model
+
+
+def _fit(model: Any, X: NDArray[Any], y: Any, X_target: NDArray[Any]) -> list[str]:
+    """Fit, and give back what was warned of; warnings that are not of the fit are passed on."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.fit(X, y, X_target)
+    for warning in caught:
+        if not issubclass(warning.category, FitWarning):
+            warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
+    return [str(warning.message) for warning in caught if issubclass(warning.category, FitWarning)]
+
+
+def _score(model: Any, X_target: NDArray[Any], target: Records, settings: RunSettings) -> ScoredTable:
+    scored = score_rows(model, X_target, _ids(target))
+    if settings.fdr is None:
+        return scored
+    ratio = settings.max_density_ratio
+    return replace(scored, novel_at_fdr=rows_at_fdr(model, scored, settings.fdr, max_density_ratio=ratio))
+
+
+def _find(model: Any, scored: ScoredTable, X: NDArray[Any], y: Any, X_target: NDArray[Any]) -> dict[str, Any]:
+    """What the rows called novel and the known ones are, as the summary holds it."""
+    labels, called = np.asarray(y), scored.novelty_score > model.threshold_
+    groups = find_groups(model, X, X_target, scored.novelty_score, called)
+    known = judge_known_classes(model, X, labels, X_target, scored.nearest_known, called)
+    return {
+        "called_novel": int(called.sum()),
+        "groups": {
+            "sentence": describe_groups(groups, int(called.sum())),
+            "groups": _groups(groups, scored.id),
+        },
+        "class_mix": {
+            str(label): {"source": (labels == label).mean(), "target": share, "counted": counted}
+            for label, share, counted in zip(model.classes_.tolist(), known.shares, known.counted, strict=True)
+        },
+        "known_classes": {
+            "corrected": known.corrected,
+            "sentence": known.sentence,
+            "accuracy": None if known.accuracy is None else asdict(known.accuracy),
+            "accuracy_sentence": describe_accuracy(known.accuracy),
+        },
+    }
+
+
+def _groups(found: NovelGroups, ids: NDArray[Any]) -> list[dict[str, Any]]:
+    return [
+        {
+            "size": group.size,
+            "share": {name: getattr(group.share, name) for name in ("value", "low", "high", "confidence")},
+            "stability": group.stability,
+            "medoid": ids[group.medoid],
+            "examples": ids[list(group.examples)],
+            "rows": group.examples,
+        }
+        for group in found.groups
+    ]
+
+
+def _summarise(
+    model: Any,
+    scored: ScoredTable,
+    found: dict[str, Any],
+    settings: RunSettings,
+    data: dict[str, Any],
+    timings: dict[str, float],
+    notes: Sequence[str],
+) -> ResultSummary:
+    order = np.argsort(-scored.novelty_score, kind="stable")[:TOP_ROWS]
+    parameters = {k: v for k, v in model.get_params(deep=False).items() if k not in ("verbose", "backbone")}
+    test = getattr(model, "novelty_test_", None)
+    content = {
+        **found,
+        "openset_version": __version__,
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "method": settings.method,
+        "parameters": parameters,
+        "seed": settings.seed,
+        "data": data,
+        "classes": model.classes_,
+        "novel_label": model.novel_label_,
+        "verdict": give_verdict(model.novel_fraction_, test),
+        "novelty_test": None if test is None else {**asdict(test), "word": test.word},
+        "novel_fraction": asdict(model.novel_fraction_),
+        "threshold": model.threshold_,
+        "fpr": settings.fpr,
+        "listed": _listed(model, scored, settings),
+        "heads": _heads(model),
+        "history": getattr(model, "history_", []),
+        "diagnostics": diagnose(model, notes),
+        "top_rows": scored.id[order],
+        "settings": settings.to_dict(),
+        "timings": {name: round(seconds, 3) for name, seconds in timings.items()},
+        "environment": _environment(),
+    }
+    return ResultSummary(**plain(content))
+
+
+def _listed(model: Any, scored: ScoredTable, settings: RunSettings) -> dict[str, Any] | None:
+    if scored.novel_at_fdr is None:
+        return None
+    ratio = assumed_ratio(model, settings.max_density_ratio)
+    return {"fdr": settings.fdr, "max_density_ratio": ratio, "rows": int(scored.novel_at_fdr.sum())}
+
+
+def _heads(model: Any) -> list[dict[str, Any]] | None:
+    """CoLOR's table of heads, each marked whether it was chosen; other methods have none."""
+    if not hasattr(model, "heads_"):
+        return None
+    chosen = {tuple(row) for row in np.atleast_1d(model.selected_)[["member", "step", "head"]].tolist()}
+    return [
+        {**row, "selected": (row["member"], row["step"], row["head"]) in chosen} for row in plain(model.heads_)
+    ]
+
+
+def plain(value: Any) -> Any:
+    """Values as JSON holds them: arrays as lists, record arrays as lists of objects, no NaN or infinity.
+
+    >>> plain({"a": np.array([1.0, np.inf]), "b": (np.int64(2),)})
+    {'a': [1.0, None], 'b': [2]}
+    """
+    if isinstance(value, np.ndarray) and value.dtype.names:
+        return [dict(zip(value.dtype.names, map(plain, row), strict=True)) for row in value.tolist()]
+    if isinstance(value, (np.ndarray, np.generic)):
+        return plain(value.tolist())
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value if value is None or isinstance(value, (bool, int, float, str)) else str(value)
+
+
+def _environment() -> dict[str, Any]:
+    import torch
+
+    return {
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "numpy": np.__version__,
+        "torch": str(torch.__version__),
+        "threads": torch.get_num_threads(),
+    }
+
+
+def _ids(records: Records) -> NDArray[Any]:
+    return records.rows if records.ids is None else records.ids
+
+
+def _path(data: Any) -> str | None:
+    return str(Path(data).expanduser().resolve()) if isinstance(data, (str, Path)) else None
+
+
+def _origin(data: Any, records: Records) -> dict[str, Any]:
+    path = _path(data)
+    return {
+        "path": path,
+        "rows": len(records),
+        "skipped": records.n_skipped,
+        "sha256": None if path is None else digest(Path(path)),
+    }
+
+
+def digest(path: Path) -> str:
+    """SHA-256 of a file, or of the names and contents of all files below a folder."""
+    if path.is_file():
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    whole = hashlib.sha256()
+    for file_path in sorted(p for p in path.rglob("*") if p.is_file()):
+        whole.update(f"{file_path.relative_to(path).as_posix()}\0{digest(file_path)}\0".encode())
+    return whole.hexdigest()
+
+
+def _check_unchanged(role: str, origin: Mapping[str, Any]) -> None:
+    path = origin["path"]
+    if path is None:
+        raise ValueError(f"the {role} was a data frame, which the run's folder does not hold: fit from a file.")
+    if not Path(path).exists():
+        raise FileNotFoundError(f"the {role} was read from {path}, which is gone: put it back to go on.")
+    if digest(Path(path)) != origin["sha256"]:
+        raise ValueError(f"the {role} {path} changed since the run was fitted: fit again.")
+
+
+@contextmanager
+def _timed(timings: dict[str, float], name: str) -> Iterator[None]:
+    start = time.perf_counter()
+    yield
+    timings[name] = time.perf_counter() - start

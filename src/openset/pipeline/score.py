@@ -1,0 +1,106 @@
+"""``openset.score``: files of any length through a fitted run, in constant memory."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import nullcontext
+from dataclasses import replace
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from openset._utils.progress import progress_bar
+from openset._utils.threads import mapped_ahead, one_ahead, torch_on_one_thread
+from openset.data.readers.records import Records
+from openset.data.readers.writing import check_writable, writing_table
+from openset.methods._network import NetworkClassifier
+from openset.pipeline.load import FeatureMaker, stream
+from openset.pipeline.result import load_model, read_run_settings, read_summary
+from openset.pipeline.scored_table import ScoredTable, assumed_ratio, score_rows
+from openset.stats.conformal import largest_p_value
+
+BATCH_ROWS = 8192
+"""Small enough that the memory of one batch serves the next: fresh pages cost more than reading into them."""
+
+
+def score(
+    run: str | PathLike[str],
+    data: Any,
+    out: str | PathLike[str],
+    *,
+    id: str | None = None,
+    fdr: float | None = None,
+    max_density_ratio: float | None = None,
+    batch_rows: int = BATCH_ROWS,
+    progress: bool = False,
+) -> int:
+    """Score every row of ``data`` with a saved run and write them to ``out``; gives the number of rows.
+
+    Each row gives one row, in order, with its id (of the run's id column or ``id``; numbered from 0 without).
+    Formats are those of the extensions. ``out`` appears, in place of a file that is there, when all is written.
+    A row that cannot be used is an error that names it.
+
+    With ``fdr`` a column ``novel_at_fdr`` marks the rows to list so that at most that share of them is known, on
+    average, if known rows are at most ``max_density_ratio`` times as common as in the source (None: as the run
+    assumes). It takes the p-values of all rows, so ``data`` is then read and scored twice. The promise is for
+    rows that the run was not fitted on: the fitted target's are in the run, from ``openset.run(..., fdr=...)``.
+    """
+    if max_density_ratio is not None and fdr is None:
+        raise ValueError(f"max_density_ratio={max_density_ratio} does nothing without fdr: give fdr as well.")
+    settings = read_run_settings(read_summary(run))
+    told = settings.max_density_ratio if max_density_ratio is None else max_density_ratio
+    settings = replace(settings, fdr=fdr, max_density_ratio=told, id=settings.id if id is None else id)
+    check_writable(Path(out))
+    if (
+        isinstance(data, (str, PathLike))
+        and Path(data).exists()
+        and Path(out).exists()
+        and Path(out).samefile(data)
+    ):
+        raise ValueError(f"{out} is the data itself, which would be lost: write the scores to another file.")
+    batches = stream(settings, data, batch_rows)
+    model, maker = load_model(run), FeatureMaker(settings)
+    # encoders take far longer than reading does, and get every core; so do methods with no network
+    reads_numbers = settings.text is None and settings.image is None
+    limit = None
+    with (
+        torch_on_one_thread()
+        if reads_numbers and isinstance(model, NetworkClassifier)
+        else nullcontext(1) as workers
+    ):
+        if fdr is not None:
+            seen: Counter[float] = Counter()
+            with progress_bar("ranking", enabled=progress) as update:
+                for scored in _scored(model, maker, batches, workers):
+                    values, counts = np.unique(scored.p_value, return_counts=True)
+                    seen.update(dict(zip(values.tolist(), counts.tolist(), strict=True)))
+                    update(seen.total(), None, "rows")
+            ratio = assumed_ratio(model, told)
+            limit = largest_p_value(list(seen), list(seen.values()), fdr, max_density_ratio=ratio)
+            batches = stream(settings, data, batch_rows)
+        done = 0
+        with writing_table(Path(out)) as write, progress_bar("scoring", enabled=progress) as update:
+            for scored in _scored(model, maker, batches, workers):
+                listed = scored if limit is None else replace(scored, novel_at_fdr=scored.p_value <= limit)
+                write(listed.columns())
+                done += len(scored)
+                update(done, None, "rows")
+            if limit is not None and done != seen.total():
+                raise ValueError(f"the data gave {seen.total()} rows at first and {done} when read again.")
+    return done
+
+
+def _scored(model: Any, maker: FeatureMaker, batches: Iterator[Records], workers: int) -> Iterator[ScoredTable]:
+    """Every batch scored, in order: a thread reads the next one, others score, and the caller writes."""
+
+    def scored(records: Records) -> ScoredTable:
+        ids = records.rows if records.ids is None else records.ids
+        try:
+            return score_rows(model, maker(records), ids)
+        except ValueError as error:
+            raise ValueError(f"counted from row {records.rows[0]} of the data: {error}") from None
+
+    return mapped_ahead(scored, (records for records in one_ahead(batches) if len(records)), workers)

@@ -1,0 +1,183 @@
+"""Is a problem fit to judge methods on? Can the new class be told apart, and does source cover the target?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from openset._utils.params import check_integer, check_number
+from openset.stats.diagnostics import effective_sample_size
+from openset.stats.metrics import auprc, auroc
+from openset.stats.neighbours import share_outside
+
+IDEAL = 0.98
+"""An oracle's AUROC from which on failing to find the new class is the method's doing, not the features'."""
+
+
+@dataclass(frozen=True)
+class Separability:
+    """How well one who knows the labels tells the new class from the known ones, on rows not trained on."""
+
+    auroc: float
+    auprc: float
+    n_known: int
+    n_novel: int
+
+    @property
+    def is_ideal(self) -> bool:
+        """Whether the AUROC reaches .98."""
+        return self.auroc >= IDEAL
+
+    def describe(self) -> str:
+        """The finding in plain words."""
+        verdict = (
+            "the features tell the new class apart"
+            if self.is_ideal
+            else f"below {IDEAL}: no method can be expected to find all of the new class with these features"
+        )
+        return (
+            f"A classifier that is told the labels ranks new above known rows with AUROC {self.auroc:.3f}, "
+            f"AUPRC {self.auprc:.3f} ({self.n_novel} new, {self.n_known} known rows): {verdict}."
+        )
+
+    __str__ = describe
+
+
+def separability(
+    X_known: Any, X_novel: Any, *, classifier: Any = None, folds: int = 5, random_state: int = 0
+) -> Separability:
+    """The separability oracle: a supervised classifier of known against novel rows, scored out of fold.
+
+    ``classifier`` is any scikit-learn classifier with ``predict_proba``; the default is a logistic regression on
+    standardised features. A stronger one may find more. Rows equal in content should be in only once.
+
+    >>> random = np.random.default_rng(0)
+    >>> known = random.normal(size=(300, 5))
+    >>> separability(known, random.normal(size=(60, 5)) + 4).is_ideal
+    True
+    """
+    check_integer("folds", folds, low=2)
+    known, novel = _rows("X_known", X_known), _rows("X_novel", X_novel)
+    X, is_novel = _stacked(known, novel, "X_known", "X_novel")
+    if min(len(known), len(novel)) < folds:
+        raise ValueError(
+            f"{len(known)} known and {len(novel)} novel rows are too few for {folds} folds: each fold needs both."
+        )
+    score = _out_of_fold(classifier, X, is_novel, folds, random_state)
+    return Separability(auroc(is_novel, score), auprc(is_novel, score), len(known), len(novel))
+
+
+@dataclass(frozen=True)
+class SupportOverlap:
+    """How far the target's known rows lie where source has rows too."""
+
+    outside: float
+    """Share of target rows farther from source than all but ``1 − level`` of source rows are from each other."""
+    level: float
+    effective_size: float
+    """Source rows that would tell as much without weights as all do with target-to-source weights."""
+    n_source: int
+    n_target: int
+
+    def describe(self) -> str:
+        """The finding in plain words."""
+        return (
+            f"{self.outside:.1%} of {self.n_target} target rows lie farther from source than all but "
+            f"{1 - self.level:.1%} of source rows do from each other. Weighted to resemble the target, "
+            f"{self.n_source} source rows count as {self.effective_size:.0f} "
+            f"({self.effective_size / self.n_source:.0%})."
+        )
+
+    __str__ = describe
+
+
+def support_overlap(
+    X: Any,
+    X_target: Any,
+    *,
+    n_neighbours: int = 5,
+    level: float = 0.99,
+    classifier: Any = None,
+    folds: int = 5,
+    random_state: int = 0,
+) -> SupportOverlap:
+    """Check that source has rows wherever *known* target rows lie; pass no rows of the new class.
+
+    Two views, on features standardised by source: the share of target rows whose ``n_neighbours``-th nearest
+    source row is farther than a quantile ``level`` of the same distance among source rows (leaving out the row
+    itself; 1 − ``level`` is what to expect without a gap), and the effective sample size (Σw)²/Σw² of the
+    density-ratio weights that an out-of-fold, calibrated discriminator of both gives to source rows. The second
+    says how uneven the shift is where both have rows, the first whether there are such rows at all. A
+    discriminator that sees little of the shift overstates the effective size; where subtypes are known,
+    ``ShiftSplit.effective_size`` gives it exactly.
+
+    >>> random = np.random.default_rng(0)
+    >>> X, X_target = random.normal(size=(400, 3)), random.normal(size=(200, 3))
+    >>> found = support_overlap(X, X_target)
+    >>> found.outside < 0.05, found.effective_size > 350
+    (True, True)
+    """
+    check_integer("n_neighbours", n_neighbours)
+    check_integer("folds", folds, low=2)
+    check_number("level", level, high=1, open_low=True, open_high=True)
+    source, target = _rows("X", X), _rows("X_target", X_target)
+    both, is_target = _stacked(source, target, "X", "X_target")
+    if len(source) <= n_neighbours or min(len(source), len(target)) < folds:
+        raise ValueError(
+            f"{len(source)} source and {len(target)} target rows are too few for {n_neighbours} neighbours "
+            f"and {folds} folds."
+        )
+    spread = source.std(axis=0)
+    scale = np.where(spread > 0, spread, 1.0)
+    outside = share_outside(source / scale, target / scale, n_neighbours=n_neighbours, level=level)
+    log_odds = _calibrated(_out_of_fold(classifier, both, is_target, folds, random_state), is_target)[~is_target]
+    # a common factor changes nothing but the risk of overflow
+    effective = effective_sample_size(np.exp(log_odds - log_odds.max()))
+    return SupportOverlap(outside, float(level), effective, len(source), len(target))
+
+
+def _rows(name: str, X: Any) -> NDArray[np.float64]:
+    from sklearn.utils import check_array
+
+    return check_array(X, dtype=np.float64, input_name=name)
+
+
+def _stacked(
+    first: NDArray[np.float64], second: NDArray[np.float64], name: str, other: str
+) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    if first.shape[1] != second.shape[1]:
+        raise ValueError(
+            f"{name} has {first.shape[1]} features and {other} {second.shape[1]}: expected the same."
+        )
+    return np.concatenate([first, second]), np.arange(len(first) + len(second)) >= len(first)
+
+
+def _calibrated(log_odds: NDArray[np.float64], positive: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Log-odds scaled to be right on the rows they were not trained on: with many features they are too sure."""
+    from sklearn.linear_model import LogisticRegression
+
+    scores = (log_odds / max(float(log_odds.std()), np.finfo(np.float64).tiny))[:, None]
+    return LogisticRegression().fit(scores, positive).decision_function(scores)
+
+
+def _out_of_fold(
+    classifier: Any, X: NDArray[np.float64], positive: NDArray[np.bool_], folds: int, random_state: int
+) -> NDArray[np.float64]:
+    """Every row's log-odds of being positive, from a classifier that was not trained on it."""
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.model_selection import StratifiedKFold, cross_val_predict
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    model = (
+        classifier
+        if classifier is not None
+        else make_pipeline(StandardScaler(), LogisticRegression(max_iter=2000))
+    )
+    cuts = StratifiedKFold(folds, shuffle=True, random_state=random_state)
+    chances = cross_val_predict(model, X, positive, cv=cuts, method="predict_proba")[:, 1]
+    tiny = np.finfo(np.float64).tiny
+    return np.log(np.maximum(chances, tiny)) - np.log(np.maximum(1 - chances, tiny))

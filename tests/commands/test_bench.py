@@ -1,0 +1,201 @@
+from __future__ import annotations
+
+import shlex
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from dataclasses import replace
+
+import pytest
+from typer.testing import CliRunner
+
+from openset.bench.runs import RunResult, code_version
+from openset.cli import app
+from openset.errors import MissingExtraError
+
+TEN_ROWS = """
+[[problem]]
+dataset = "synthetic"
+settings = ["shift"]
+seeds = [0]
+options = { n_source = 60, n_target = 60, n_test = 40, n_features = 4 }
+[[method]]
+name = "knn"
+[[method]]
+name = "mahalanobis"
+"""
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, ["bench", *map(str, arguments)], env={"COLUMNS": "80", "NO_COLOR": "1"})
+
+
+def fits_80_columns(text):
+    return max(map(len, text.splitlines())) <= 80 and "…" not in text
+
+
+def test_list_names_experiments_and_datasets():
+    listed = run("list")
+    assert listed.exit_code == 0 and fits_80_columns(listed.stdout)
+    for word in ("quick", "yes, ", "digits", "synthetic-subtypes"):
+        assert word in listed.stdout
+
+
+def test_run_table_figure_and_export(tmp_path):
+    spec, store = tmp_path / "mine.toml", ("--store", tmp_path / "runs.sqlite")
+    spec.write_text(TEN_ROWS)
+    ran = run("run", spec, *store)
+    assert ran.exit_code == 0, ran.output
+    assert "knn" in ran.stdout and "AUROC" in ran.stdout and "Paired tests need a method called" in ran.stdout
+    assert "2 runs in" in ran.stderr and fits_80_columns(ran.stdout)
+    assert "2 already stored" in run("run", spec, *store).stderr
+
+    printed = run("table", spec, *store).stdout
+    assert printed.split() == ran.stdout.split()
+    assert run("table", spec, *store, "--format", "markdown").stdout.count("| knn |") == 1
+    assert r"\begin{tabular}" in run("table", spec, *store, "--format", "latex").stdout
+    run("table", spec, *store, "--format", "csv", "--output", tmp_path / "t.csv")
+    assert (tmp_path / "t.csv").read_text().startswith("problem,x,setting,")
+    (tmp_path / "t.html").write_text("mine")
+    refused = run("table", spec, *store, "--output", tmp_path / "t.html")
+    assert refused.exit_code == 2 and "end its name in .md, .csv, .tex, .txt, or say --format" in refused.stderr
+    assert (tmp_path / "t.html").read_text() == "mine"
+    run("table", spec, *store, "--output", tmp_path / "t.txt")
+    assert "mahalanobis" in (tmp_path / "t.txt").read_text()
+
+    assert run("figure", spec, *store, "--output", tmp_path / "f.svg").exit_code == 0
+    assert b"<svg" in (tmp_path / "f.svg").read_bytes()
+    exported = run("export", *store, "--output", tmp_path / "runs.csv")
+    assert "2 rows" in exported.stderr and (tmp_path / "runs.csv").read_text().count("\n") == 3
+    assert "0 rows" in run("export", *store, "--what", "heads", "--output", tmp_path / "heads.csv").stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("run", "nonsense"), "spec='nonsense'"),
+        (("table", "quick", "--store", "none.sqlite"), "no result store 'none.sqlite'"),
+        (("export", "--store", "none.sqlite", "--output", "x.csv"), "no result store"),
+        (
+            ("run", "quick", "--store", "none/s.sqlite"),
+            "no folder none: make it first, or name another with --store",
+        ),
+        (("run", "quick", "--store", "."), ". is a folder: name a file with --store"),
+        (("run", "quick", "--store", "damaged"), "damaged cannot be used (file is not a database)"),
+        (("table", "quick", "--store", "damaged"), "damaged cannot be used (file is not a database)"),
+        (("table", "quick", "--out", "none/x.md"), "there is no folder none: make it first"),
+        (("table", "quick", "--out", "."), ". is a folder: name a file with --output"),
+        (("figure", "quick", "--out", "none/x.svg"), "there is no folder none: make it first"),
+        (("figure", "quick", "--out", "."), ". is a folder: name a file with --output"),
+        (("export", "--output", "none/x.csv"), "there is no folder none: make it first"),
+        (("export", "--output", "."), ". is a folder: name a file with --output"),
+        (("run", "bad.toml"), "spec 'bad', method 1: 'dd' is not valid: expected a table"),
+        (("run", "table-msp", "--data", "."), "sun to stand in for sun397"),
+        (
+            ("run", "misspelt.toml"),
+            "misspelt, color: CoLOR has no parameter 'max_step'. Did you mean 'max_steps'",
+        ),
+        (("run", "seeded.toml"), "random_state is the split's seed: name seeds in [[problem]]"),
+    ],
+)
+def test_usage_errors_without_a_traceback(arguments, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "damaged").write_bytes(b"SQLite format 3" + b"?" * 5000)
+    (tmp_path / "bad.toml").write_text("method = ['dd']\n[[problem]]\ndataset = 'digits'")
+    for name, parameter in (("misspelt", "max_step"), ("seeded", "random_state")):
+        method = f"[[method]]\nname = 'color'\nlabel = 'color'\nparameters = {{ {parameter} = 1 }}"
+        (tmp_path / f"{name}.toml").write_text(f"[[problem]]\ndataset = 'digits'\n{method}")
+    result = run(*arguments)
+    assert result.exit_code == 2
+    assert message in " ".join(result.output.replace("│", " ").split())
+    assert "Traceback" not in result.output and isinstance(result.exception, SystemExit)
+
+
+def test_stored_failures_are_counted_and_the_way_to_try_again_named(tmp_path):
+    spec, store = tmp_path / "mine.toml", ("--store", tmp_path / "runs.sqlite")
+    spec.write_text(TEN_ROWS.replace('"knn"', '"knn"\nparameters = { fpr = 7 }'))
+    first = run("run", spec, *store)
+    assert "0 already stored, 1 failed;" in first.stderr and "mahalanobis" in first.stdout
+    again = run("run", spec, *store)
+    assert "2 already stored (1 of them failed: --retry-failed tries again), 0 failed;" in again.stderr
+    assert first.exit_code == again.exit_code == 1  # a script must not take the table for whole
+    assert "1 already stored, 1 failed;" in run("run", spec, *store, "--retry-failed").stderr
+
+
+def test_a_stand_in_is_named_before_the_sweep(tmp_path, monkeypatch):
+    from openset.bench import problems
+
+    moon = replace(problems.get_source("synthetic"), name="moon", files=("moon.npy",), stand_in="synthetic")
+    monkeypatch.setitem(problems._SOURCES, "moon", moon)
+    monkeypatch.setattr(
+        "openset.bench.runner._results", lambda on, runs, *rest: ((run, RunResult()) for run in runs)
+    )
+    monkeypatch.setattr("openset.commands.bench._print", lambda results: None)
+    spec = tmp_path / "mine.toml"
+    spec.write_text(TEN_ROWS.replace('"synthetic"', '"moon"'))
+    result = run("run", spec, "--data", tmp_path, "--store", tmp_path / "runs.sqlite")
+    assert result.stderr.startswith(f"moon is not in {tmp_path}: synthetic stands in for it.\n"), result.output
+    spec.write_text(TEN_ROWS)
+    assert "stands in" not in run("run", spec, "--data", tmp_path, "--store", tmp_path / "runs.sqlite").stderr
+
+
+def test_tables_can_be_read_while_another_process_writes(tiny_path, finished, tmp_path, monkeypatch):
+    monkeypatch.setattr("openset.bench.store.WAIT", 0.05)
+    store = ("--store", finished.path)
+    with closing(sqlite3.connect(finished.path, isolation_level=None)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        assert "CoLOR" in run("table", tiny_path, *store).stdout
+        assert "12 rows" in run("export", *store, "--output", tmp_path / "runs.csv").stderr
+        refused = run("run", tiny_path, *store)
+    assert refused.exit_code == 2 and "another process is writing to it" in refused.stderr
+
+
+def test_the_commands_on_a_page_make_it_again(tmp_path):
+    spec, page = tmp_path / "my spec.toml", tmp_path / "my page.md"
+    spec.write_text(TEN_ROWS + "[figure]\nkind = 'bars'\n")
+    store = ("--store", tmp_path / "my runs.sqlite")
+    assert run("run", spec, *store).exit_code == 0
+    assert run("table", spec, *store, "--code", code_version(), "--out", page).exit_code == 0
+    before = page.read_text()
+    page.unlink()
+    commands = [shlex.split(line) for line in before.splitlines() if line.startswith("    openset bench ")]
+    assert [command[2] for command in commands] == ["run", "table", "figure"]
+    assert all(command[command.index("--store") + 1] == str(store[1]) for command in commands)
+    for command in commands:
+        ended = run(*command[2:])
+        assert ended.exit_code == 0, ended.output
+    assert page.read_text() == before and (tmp_path / "my page.svg").exists()
+
+
+def test_an_interrupted_run_says_how_to_continue(tmp_path, monkeypatch):
+    def interrupted(*arguments, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("openset.bench.runner.sweep", interrupted)
+    result = run("run", "quick", "--store", tmp_path / "runs.sqlite")
+    assert result.exit_code == 130 and "the same command continues" in result.stderr
+
+
+def test_without_ray_the_extra_is_named(tmp_path, monkeypatch):
+    from openset.bench.on_ray import ray_results
+
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(MissingExtraError, match=r"openset\[ray\]"):
+        next(ray_results([], None, 1, lambda run: None))
+    spec = tmp_path / "mine.toml"
+    spec.write_text(TEN_ROWS)
+    result = run("run", spec, "--on", "ray", "--store", tmp_path / "runs.sqlite")
+    assert result.exit_code == 2 and "openset[ray]" in result.output
+
+
+@pytest.mark.parametrize("command", ["list", "run", "table", "figure", "export"])
+def test_help_has_an_example(command):
+    result = run(command, "--help")
+    assert result.exit_code == 0 and f"openset bench {command}" in result.stdout
+
+
+def test_the_commands_import_nothing_heavy():
+    heavy = "{'matplotlib', 'numpy', 'scipy', 'sklearn', 'torch', 'ray', 'pyarrow'}"
+    code = f"import sys, openset.commands.bench; sys.exit(str({heavy} & set(sys.modules) or '') or None)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -1,0 +1,73 @@
+"""Tables written batch by batch come back as they were, in every format, or not at all."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from openset.data import read_table
+from openset.data.readers.writing import writing_table
+
+FORMATS = ["parquet", "csv", "csv.gz", "tsv", "tsv.gz", "jsonl", "jsonl.gz", "arrow", "feather", "npz"]
+plain_text = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]), min_size=1, max_size=8)
+
+
+def write(path, ids, scores, cut):
+    with writing_table(path) as add:
+        for part in (slice(None, cut), slice(cut, None)):
+            if len(ids[part]):
+                add({"id": np.array(ids[part], dtype=object), "score": np.array(scores[part], dtype=float)})
+
+
+@pytest.mark.parametrize("suffix", FORMATS)
+@given(ids=st.lists(plain_text, min_size=1, max_size=9, unique=True), cut=st.integers(0, 9), data=st.data())
+def test_rows_come_back_in_order(tmp_path_factory, suffix, ids, cut, data):
+    numbers = st.floats(-1e9, 1e9)
+    scores = data.draw(st.lists(numbers, min_size=len(ids), max_size=len(ids)))
+    path = tmp_path_factory.mktemp("w") / f"t.{suffix}"
+    write(path, ids, scores, cut)
+    read = read_table(path, id="id", features="score")
+    assert read.ids.tolist() == ids
+    assert read.X[:, 0].tolist() == scores
+    assert [p.name for p in path.parent.iterdir()] == [path.name]
+
+
+@pytest.mark.parametrize("suffix", FORMATS)
+def test_an_error_leaves_the_old_file(tmp_path, suffix):
+    path = tmp_path / f"t.{suffix}"
+    path.write_text("old")
+
+    def fail():
+        with writing_table(path) as add:
+            add({"id": np.arange(5)})
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        fail()
+    assert path.read_text() == "old" and list(tmp_path.iterdir()) == [path]
+
+
+def test_a_column_keeps_its_type(tmp_path):
+    def change():
+        with writing_table(tmp_path / "t.parquet") as add:
+            add({"id": np.array([1])})
+            add({"id": np.array([1.5])})
+
+    with pytest.raises(ValueError, match="changes its type"):
+        change()
+    with pytest.raises(ValueError, match="write .npz"), writing_table(tmp_path / "t.npy"):
+        pass
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_small_batches_share_a_row_group(tmp_path, monkeypatch):
+    monkeypatch.setattr("openset.data.readers.writing._ROW_GROUP", 10)
+    with writing_table(tmp_path / "rows.parquet") as write:
+        for first in range(0, 23, 3):
+            write({"id": np.arange(first, min(first + 3, 23))})
+    file = pq.ParquetFile(tmp_path / "rows.parquet")
+    sizes = [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)]
+    assert sizes == [12, 11] and file.read()["id"].to_pylist() == list(range(23))

@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+import huggingface_hub
+import pytest
+
+import openset.features
+from openset.errors import MissingExtraError
+from openset.features import TextEncoder, encode_texts
+from openset.features.model_files import model_directory, model_files
+
+
+def test_a_hub_name_is_fetched_then_read_as_a_directory(bert, monkeypatch):
+    asked = []
+
+    def fetch(name, *, allow_patterns, ignore_patterns):
+        asked.append((name, allow_patterns))
+        return str(bert)
+
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", fetch)
+    by_name = encode_texts(["the cat"], "someone/bert", cache=False, progress=False)
+    assert asked == [("someone/bert", ["*.json", "*.txt", "*.model", "*.safetensors"])]
+    assert (by_name == encode_texts(["the cat"], bert, cache=False, progress=False)).all()
+    assert TextEncoder("someone/bert").fingerprint == TextEncoder(bert).fingerprint
+
+
+def test_old_weights_are_fetched_only_where_there_are_no_safe_ones(tmp_path, monkeypatch):
+    asked = []
+
+    def fetch(name, *, allow_patterns, ignore_patterns):
+        asked.append(allow_patterns)
+        (tmp_path / ("pytorch_model.bin" if "*.bin" in allow_patterns else "config.json")).write_text("{}")
+        return str(tmp_path)
+
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", fetch)
+    assert model_directory("someone/old") == tmp_path
+    assert asked[1] == ["*.bin"]
+    assert [path.name for path in model_files([tmp_path])] == ["config.json", "pytorch_model.bin"]
+
+
+def test_a_hub_out_of_reach_is_told(monkeypatch):
+    def fetch(*args, **kwargs):
+        raise ConnectionError("no route to host")
+
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", fetch)
+    with pytest.raises(ValueError, match="hub did not give it \\(no route to host\\); download the model"):
+        model_directory("someone/bert")
+
+
+@pytest.mark.parametrize("name", ["./absent", "/absent", "a/b/c", "", Path("absent")])
+def test_what_is_neither_a_directory_nor_a_name_is_told(name):
+    with pytest.raises(ValueError, match="it is no directory, no hub name .*efficientnet_lite0, minilm"):
+        model_directory(name)
+
+
+def test_a_missing_extra_is_named(monkeypatch):
+    monkeypatch.setattr("openset.features.model_files.find_spec", lambda name: None)
+    with pytest.raises(MissingExtraError, match=re.escape("pip install 'openset[encoders]'")):
+        model_directory("minilm")
+    monkeypatch.setitem(sys.modules, "huggingface_hub", None)
+    with pytest.raises(MissingExtraError, match="someone/bert"):
+        model_directory("someone/bert")
+
+
+def test_the_old_pickle_loader_is_never_trusted():
+    source = "".join(path.read_text() for path in Path(openset.features.__file__).parent.glob("*.py"))
+    calls = re.findall(r"torch\.load\((.*)\)", source)
+    assert len(calls) == 1 and "weights_only=True" in calls[0]
+    assert "torchvision" not in re.sub(r'""".*?"""|#.*', "", source, flags=re.S)

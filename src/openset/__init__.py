@@ -18,11 +18,13 @@ from openset._version import __version__
 if TYPE_CHECKING:
     from openset.base import OpenSetClassifier
     from openset.errors import ModelFormatError
+    from openset.methods._presets import Group
     from openset.methods.anna import ANNA
     from openset.methods.arpl import ARPL
     from openset.methods.boda import BODA
     from openset.methods.cac import CAC
-    from openset.methods.color import CoLOR, ConOp
+    from openset.methods.color import CoLOR
+    from openset.methods.color_paper import ConOp, PaperCoLOR
     from openset.methods.discriminator import DomainDiscriminator
     from openset.methods.knn import KNN
     from openset.methods.mahalanobis import Mahalanobis
@@ -58,13 +60,15 @@ _HOME = {
     "UPU": "openset.methods.pu",
     "ZOC": "openset.methods.names",
     "CoLOR": "openset.methods.color",
-    "ConOp": "openset.methods.color",
+    "ConOp": "openset.methods.color_paper",
     "DomainDiscriminator": "openset.methods.discriminator",
     "Energy": "openset.methods.softmax_scores",
     "Entropy": "openset.methods.softmax_scores",
+    "Group": "openset.methods._presets",
     "Mahalanobis": "openset.methods.mahalanobis",
     "ModelFormatError": "openset.errors",
     "OpenSetClassifier": "openset.base",
+    "PaperCoLOR": "openset.methods.color_paper",
     "Result": "openset.pipeline.result",
     "SourceOnly": "openset.methods.source_only",
     "evaluate": "openset.stats.metrics",
@@ -96,9 +100,11 @@ __all__ = [
     "DomainDiscriminator",
     "Energy",
     "Entropy",
+    "Group",
     "Mahalanobis",
     "ModelFormatError",
     "OpenSetClassifier",
+    "PaperCoLOR",
     "Result",
     "SourceOnly",
     "__version__",

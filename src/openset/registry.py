@@ -105,9 +105,21 @@ register(
 )
 register(
     Method(
+        "color_paper",
+        "openset.methods.color_paper:PaperCoLOR",
+        "CoLOR by Algorithm 1 of the paper",
+        _PAPER,
+        needs="target rows",
+        assumes="as CoLOR",
+        check_params=_FEW_STEPS,
+        auroc_floor=0.95,
+    )
+)
+register(
+    Method(
         "conop",
-        "openset.methods.color:ConOp",
-        "CoLOR without joint learning",
+        "openset.methods.color_paper:ConOp",
+        "Algorithm 1 without joint learning",
         _PAPER,
         needs="target rows",
         assumes="as CoLOR; the classifier has a body of its own",

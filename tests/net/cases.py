@@ -75,26 +75,20 @@ _COLOR: dict[str, tuple[Callable[[], Any], Callable[[], BackgroundShift]]] = {
     "color/defaults": (_openset("CoLOR"), table),
     "color/wide": (_openset("CoLOR", max_steps=STEPS), lambda: table(260)),
     "color/two groups": (
-        _openset(
-            "CoLOR",
-            max_steps=STEPS,
-            multiplier_bounds=(0.2, 0.5),
-            dropout=(0.0, 0.1),
-            logit_multiplier=(0.6, 0.8),
-        ),
+        _openset("CoLOR", max_steps=STEPS, groups=[(0.2, 0.0, 0.6), (0.5, 0.1, 0.8)]),
         table,
     ),
-    "color/two bodies": (_openset("ConOp", max_steps=STEPS), table),
+    "color/two bodies": (_openset("CoLOR", joint=False, max_steps=STEPS), table),
     "color/classifier": (_with_classifier, table),
     "color/backbone": (
         _openset("CoLOR", max_steps=4, evaluate_every=2, backbone="resnet18(width=4, channels=1)"),
         images,
     ),
-    "color_paper": (_openset("CoLOR", selection="paper", max_steps=STEPS), table),
-    "color_paper/defaults": (_openset("CoLOR", selection="paper"), table),
-    "color_paper/wide": (_openset("CoLOR", selection="paper", max_steps=30), lambda: table(260)),
-    "color_paper/members": (_openset("CoLOR", selection="paper", max_steps=STEPS, members=3), table),
-    "conop": (_openset("ConOp", selection="paper", max_steps=STEPS), table),
+    "color_paper": (_openset("PaperCoLOR", max_steps=STEPS), table),
+    "color_paper/defaults": (_openset("PaperCoLOR"), table),
+    "color_paper/wide": (_openset("PaperCoLOR", max_steps=30), lambda: table(260)),
+    "color_paper/members": (_openset("PaperCoLOR", max_steps=STEPS, members=3), table),
+    "conop": (_openset("ConOp", max_steps=STEPS), table),
 }
 _TABLE_STEPS = {"sar_em": 10}
 _OTHERS = {

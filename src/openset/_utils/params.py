@@ -6,7 +6,7 @@ import difflib
 import functools
 import inspect
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from numbers import Integral, Real
 from typing import Any, TypeVar, cast
 
@@ -71,11 +71,14 @@ def check_flag(name: str, value: Any) -> None:
         raise ValueError(f"{name}={value!r} is not valid: expected True or False.")
 
 
-def takes_parameters_of(parent: type, **defaults: Any) -> Callable[[Init], Init]:
-    """For an ``__init__(self, *, own, **shared)``: show the parent's parameters in its signature too.
+def takes_parameters_of(
+    *parents: type, former: Mapping[str, str] | None = None, **defaults: Any
+) -> Callable[[Init], Init]:
+    """For an ``__init__(self, *, own, **shared)``: show the parents' parameters in its signature too.
 
     scikit-learn reads parameters off the signature, so a subclass would otherwise have to repeat those of its
-    parent. ``defaults`` replaces some of the parent's defaults.
+    parents. ``defaults`` replaces some of the parents' defaults; ``former`` says of parameters that no longer
+    exist what to use instead.
 
     >>> class Plain:
     ...     def __init__(self, *, size=1): self.size = size
@@ -89,7 +92,7 @@ def takes_parameters_of(parent: type, **defaults: Any) -> Callable[[Init], Init]
     >>> Coloured().size, Coloured(size=3).size
     (2, 3)
     """
-    inherited = dict(inspect.signature(parent).parameters)
+    inherited = {name: p for parent in parents for name, p in inspect.signature(parent).parameters.items()}
     for name, value in defaults.items():
         inherited[name] = inherited[name].replace(default=value)
 
@@ -99,10 +102,13 @@ def takes_parameters_of(parent: type, **defaults: Any) -> Callable[[Init], Init]
 
         @functools.wraps(init)
         def checked_init(self: Any, **given: Any) -> None:
-            for name in given.keys() - parameters.keys():
+            # a class between this one and its parents may take what this one does not
+            unknown = given.keys() - parameters.keys() if type(self).__init__ is checked_init else ()
+            for name in unknown:
                 close = difflib.get_close_matches(name, parameters, n=1)
-                hint = f" Did you mean {close[0]!r}?" if close else ""
-                raise TypeError(f"{type(self).__name__} has no parameter {name!r}.{hint}")
+                hint = f"Did you mean {close[0]!r}?" if close else ""
+                hint = (former or {}).get(name, hint)
+                raise TypeError(f"{type(self).__name__} has no parameter {name!r}. {hint}".strip())
             init(self, **{**defaults, **given})
 
         checked_init.__signature__ = inspect.Signature([*parameters.values()])  # type: ignore[attr-defined]

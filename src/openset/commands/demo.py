@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from openset._utils.progress import progress_bar
 from openset.errors import FitWarning, MissingExtraError
-from openset.methods._presets import COLOR_AUTO
+from openset.methods.color import CoLOR
 from openset.registry import get_method
 from openset.shift.digits import NOVEL_DIGIT, digits_problem
 from openset.stats.metrics import OpenSetMetrics, evaluate
@@ -41,7 +41,7 @@ class DemoRun:
 def fit_one(method: str, seed: int, steps: int) -> DemoRun:
     """Fit one method on one split and score its held-out rows."""
     problem = digits_problem(seed)
-    own = {"max_steps": min(steps, COLOR_AUTO["pooled"]["max_steps"])}  # CoLOR's default, which is an ensemble
+    own = {"max_steps": min(steps, CoLOR().max_steps or steps)}  # CoLOR's default, which is an ensemble
     given = own if method == "color" else {"members": MEMBERS, "max_steps": steps}
     model = get_method(method).make(**given, random_state=seed)
     with warnings.catch_warnings():

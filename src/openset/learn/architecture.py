@@ -19,6 +19,7 @@ class Architecture:
     dropout: float
     members: int = 1
     kinds: Mapping[str, str] = field(default_factory=dict)
-    """For a body whose heads are not linear, the name of their kind in ``openset.learn.network.HEAD_KINDS``."""
+    """For a body whose heads are not linear, the name of their kind in ``openset.learn.heads.HEAD_KINDS``."""
     body_kinds: Mapping[str, str] = field(default_factory=dict)
-    """For a body on features that is not the usual one, the name of its kind in ``BODY_KINDS`` there."""
+    """For a body on features that is not the usual one, the name of its kind in
+    ``openset.learn.bodies.BODY_KINDS``."""

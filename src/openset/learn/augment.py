@@ -50,7 +50,7 @@ class CropFlip:
         return stream_state(self._stream)
 
     def restore(self, state: StreamState) -> None:
-        """Go on from there."""
+        """Restore what ``state()`` returned."""
         restore_stream(self._stream, state)
 
 

@@ -100,7 +100,7 @@ class RowStream:
         return {"stream": stream_state(self._stream), "waiting": self._waiting}
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
-        """Go on from there."""
+        """Restore what ``state()`` returned."""
         restore_stream(self._stream, state["stream"])
         self._waiting = state["waiting"]
 
@@ -168,7 +168,7 @@ class Batches:
         return [stream.state() for stream in self._streams()]
 
     def restore(self, state: Sequence[Any]) -> None:
-        """Go on from there."""
+        """Restore what ``state()`` returned."""
         for stream, stored in zip(self._streams(), state, strict=True):
             stream.restore(stored)
 

@@ -1,4 +1,4 @@
-"""The state of a training run on disk, so that a killed fit goes on where it was: safetensors with JSON inside.
+"""The state of a training run on disk, so that a killed fit can be resumed: safetensors with JSON inside.
 
 One file holds everything and is replaced in one atomic rename. It is bound by a fingerprint to its data,
 parameters, seed, initial weights and versions; anything else is refused, since it could not end with the
@@ -95,7 +95,9 @@ def fingerprint_of(
     initial_weights: Mapping[str, NDArray[Any]],
 ) -> dict[str, str]:
     """What a run is bound to, each part by itself so that an error can name the one that differs."""
-    held = [part for p in plans for part in (p.source_train, p.source_held, p.target_train, p.target_held)]
+    rows = [
+        part for p in plans for part in (p.source_train, p.source_validation, p.target_train, p.target_validation)
+    ]
     return {
         "versions": f"openset {__version__}, torch {torch.__version__}",
         "parameters": digest(parameters),
@@ -103,7 +105,7 @@ def fingerprint_of(
         "labels": digest(y),
         "target rows": digest("none") if target is None else digest(target.array),
         "scaling": digest(source.scaling.mean, source.scaling.factor),
-        "seed": digest(*(repr(plan.seed) for plan in plans), *held),
+        "seed": digest(*(repr(plan.seed) for plan in plans), *rows),
         "initial weights": digest(*initial_weights, *initial_weights.values()),
     }
 

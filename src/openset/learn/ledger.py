@@ -1,20 +1,33 @@
-"""What a training run has seen and chosen so far: history, head table, choices, and who has stopped."""
+"""What a training run has recorded so far: history, table of heads, choices, and which members have stopped."""
 
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from openset.learn.convergence import Convergence
-from openset.learn.judgement import KEEP_LATEST, Choice, Judgement
+from openset.learn.objective import KEEP_LATEST, Judgement
 from openset.learn.primal_dual import Terms
 
 Array = NDArray[np.float64]
+
+WINDOW = 6
+"""Evaluation intervals whose means are compared: the later half against the earlier one."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The evaluation point and head that a member kept."""
+
+    step: int
+    head: int
+    key: float
 
 
 class Ledger:
@@ -34,7 +47,9 @@ class Ledger:
         """Nothing that a member's loss was so far counts as settled."""
         self._watches[member] = Convergence(self._tol)
 
-    def record(self, member: int, judgement: Judgement, loss: float, defects: Array, multipliers: Array) -> bool:
+    def record(
+        self, member: int, judgement: Judgement, loss: float, violations: Array, multipliers: Array
+    ) -> bool:
         """Enter a judgement of the present step, and say whether it is the best so far."""
         choice = self.choices[member]
         best = choice.step == 0 or judgement.key > choice.key or judgement.key == KEEP_LATEST
@@ -43,7 +58,7 @@ class Ledger:
         self.history.append({"step": self.step, "member": member, "loss": float(loss), **judgement.metrics})
         if judgement.heads:
             self._tables.append(_head_rows(self.step, member, judgement.heads))
-        self.stopped[member] = self._watches[member].update(loss, defects, multipliers)
+        self.stopped[member] = self._watches[member].update(loss, violations, multipliers)
         return best
 
     def stop_together(self, patience: int) -> None:
@@ -68,7 +83,7 @@ class Ledger:
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on from there."""
+        """Restore what ``state()`` returned."""
         self.step, self.stopped, self.history = state["step"], state["stopped"], state["history"]
         self.choices = [Choice(*choice) for choice in state["choices"]]
         for watch, seen in zip(self._watches, state["watches"], strict=True):
@@ -77,26 +92,26 @@ class Ledger:
 
 
 class IntervalMeans:
-    """Means of loss and defects since the last evaluation point."""
+    """Means of loss and violations since the last evaluation point."""
 
     def __init__(self, members: int, constraints: int) -> None:
         self._loss = torch.zeros(members, dtype=torch.float64)
-        self._defect = torch.zeros(members, constraints, dtype=torch.float64)
+        self._violation = torch.zeros(members, constraints, dtype=torch.float64)
         self._steps = 0
 
     def add(self, terms: Terms) -> None:
         """Count one step."""
         self._steps += 1
         self._loss += terms.objective.detach().cpu()
-        defect = terms.proxy_defect if terms.defect is None else terms.defect
-        if defect is not None:
-            self._defect += defect.detach().cpu()
+        violation = terms.proxy_violation if terms.violation is None else terms.violation
+        if violation is not None:
+            self._violation += violation.detach().cpu()
 
     def take(self) -> tuple[Array, Array]:
-        """The means of loss (members,) and defects (members, constraints); a new interval begins."""
-        means = (self._loss / self._steps).numpy(), (self._defect / self._steps).numpy()
+        """The means of loss (members,) and violations (members, constraints); a new interval begins."""
+        means = (self._loss / self._steps).numpy(), (self._violation / self._steps).numpy()
         self._loss.zero_()
-        self._defect.zero_()
+        self._violation.zero_()
         self._steps = 0
         return means
 
@@ -109,3 +124,37 @@ def _head_rows(step: int, member: int, heads: Mapping[str, NDArray[Any]]) -> dic
         "head": np.arange(width),
         **heads,
     }
+
+
+class Convergence:
+    """Watches means over evaluation intervals and tells when they stop moving.
+
+    A member has converged when, between the two halves of the window, its loss moved by at most ``tol``
+    relative to its size, every violation by at most ``tol``, and every multiplier by at most ``tol`` relative
+    to its size. A head that cannot meet its constraint keeps raising its multiplier, so it never counts as
+    settled.
+    """
+
+    def __init__(self, tol: float) -> None:
+        self._tol = tol
+        self._seen: deque[NDArray[np.float64]] = deque(maxlen=WINDOW)
+
+    def state(self) -> NDArray[np.float64]:
+        """The intervals seen, a row each."""
+        return np.array(self._seen)
+
+    def restore(self, seen: NDArray[np.float64]) -> None:
+        """Restore what ``state()`` returned."""
+        self._seen.extend(seen)
+
+    def update(self, loss: float, violations: NDArray[np.float64], multipliers: NDArray[np.float64]) -> bool:
+        """Record one interval and say whether the member has converged."""
+        # relative for loss and multipliers, absolute for violations, which are rates
+        self._seen.append(np.concatenate([[loss], violations, multipliers]))
+        if self._tol <= 0 or len(self._seen) < WINDOW:
+            return False
+        values = np.array(self._seen)
+        early, late = values[: WINDOW // 2].mean(axis=0), values[WINDOW // 2 :].mean(axis=0)
+        size = np.maximum(1.0, np.abs(late))
+        size[1 : 1 + len(violations)] = 1.0
+        return bool((np.abs(late - early) <= self._tol * size).all())

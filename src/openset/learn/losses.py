@@ -1,4 +1,4 @@
-"""Losses and rates as pure functions of logits, each with one value for every member."""
+"""Losses and rates as pure functions of logits, each with one value for every member; gradient reversal."""
 
 from __future__ import annotations
 
@@ -109,3 +109,20 @@ class ConstrainedLoss(torch.autograd.Function):
         per_target = of_recall[:, None] * (multiplier / recalled.shape[1])
         of_novelty = torch.cat([torch.sigmoid(source) * each, recalled * (1 - recalled) * per_target], dim=1)
         return of_classes, of_novelty, None, None, None
+
+
+class _Reversal(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, values: Tensor, strength: float) -> Tensor:
+        ctx.strength = strength
+        return values.view_as(values)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
+        return gradients[0] * -ctx.strength, None
+
+
+def reverse_gradient(values: Tensor, strength: float = 1.0) -> Tensor:
+    """The values themselves; on the way back their gradient is multiplied by −strength."""
+    reversed_: Tensor = _Reversal.apply(values, strength)  # type: ignore[no-untyped-call]
+    return reversed_

@@ -1,194 +1,29 @@
 """One or more bodies with named heads, for all members of an ensemble at once.
 
-Weights are shaped members × in × out, so that every member trains in the same batched products. A body is
-dropout → linear → ReLU → dropout on features, or one copy of the user's backbone for each member. Heads are
-linear, or of another kind in ``HEAD_KINDS`` with parameters of its own, which train, save and restore alike;
-so are bodies on features and ``BODY_KINDS``. Rows may be maps of cells, (cells, features), and backbones may
-return maps: a row is then the mean of its cells.
+The kinds of bodies and heads are in :mod:`openset.learn.bodies` and :mod:`openset.learn.heads`. Rows may be
+maps of cells, (cells, features), and backbones may return maps: a row is then the mean of its cells.
 """
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from openset.learn.architecture import Architecture, HeadWidths
-from openset.learn.backbones import as_cells
-from openset.learn.bottleneck import BottleneckBody, WeightNormHeads
-from openset.learn.domains import CellDiscriminators
-from openset.learn.kernels import BodyFunction, HeadsFunction, Workspace, repeatable_product
+from openset.learn.architecture import Architecture
+from openset.learn.bodies import BODY_KINDS, BackboneBody, BodyLayer, DropoutMasks
+from openset.learn.heads import HEAD_KINDS, HeadLayer
+from openset.learn.kernels import Workspace
 from openset.learn.primal_dual import ParameterGroup
-from openset.learn.reciprocal import ReciprocalHeads
-from openset.learn.seeds import (
-    StreamState,
-    child_seed,
-    isolated_random_state,
-    restore_stream,
-    stream_state,
-    torch_seed,
-)
+from openset.learn.seeds import child_seed, isolated_random_state, torch_seed
 
-
-class DropoutMasks:
-    """Keep-masks from one random stream per member, so that a member is the same alone or in company.
-
-    Eight random bits decide an element, so a rate is rounded to the next 1/256 (0.2 becomes 0.199). Members may
-    have ``rates`` of their own, in place of the network's.
-    """
-
-    def __init__(self, seeds: Sequence[np.random.SeedSequence], rates: Sequence[float] | None = None) -> None:
-        self._streams = [np.random.SFC64(seed) for seed in seeds]
-        self._rates = None if rates is None or len(set(rates)) == 1 else tuple(rates)
-        self._scales = torch.tensor([_scale_of(rate) for rate in self._rates or ()]).view(-1, 1, 1)
-
-    def state(self) -> list[StreamState]:
-        """Where each member's stream stands."""
-        return [stream_state(stream) for stream in self._streams]
-
-    def restore(self, state: Sequence[StreamState]) -> None:
-        """Go on from there."""
-        for stream, stored in zip(self._streams, state, strict=True):
-            restore_stream(stream, stored)
-
-    def draw_seed(self, member: int) -> int:
-        """A seed for torch from a member's stream."""
-        return int(self._streams[member].random_raw()) >> 1
-
-    def scale(self, rate: float) -> float | Tensor:
-        """1 / (1 − rate), for the rate as rounded; of every member, (members, 1, 1), where they differ."""
-        return _scale_of(rate) if self._rates is None else self._scales
-
-    def fill(self, mask: Tensor, rate: float) -> Tensor:
-        """Fill a mask (members, ...) with 0, at the given rate, and 1."""
-        host = mask if mask.device.type == "cpu" else torch.empty_like(mask, device="cpu")
-        rates = self._rates or (rate,) * len(self._streams)
-        for stream, lane, own in zip(self._streams, host.flatten(1).numpy(), rates, strict=True):
-            if own == 0:
-                lane.fill(1)
-                continue
-            random_bytes = stream.random_raw(-(-lane.size // 8)).view(np.uint8)[: lane.size]
-            np.greater_equal(random_bytes, round(own * 256), out=lane, casting="unsafe")
-        return mask if host is mask else mask.copy_(host)
-
-
-def _scale_of(rate: float) -> float:
-    return 256 / (256 - round(rate * 256))
-
-
-class Linear(nn.Module):
-    """A linear layer's weights for every member."""
-
-    def __init__(self, members: int, width_in: int, width_out: int) -> None:
-        super().__init__()
-        self.weight = nn.Parameter(torch.empty(members, width_in, width_out))
-        self.bias = nn.Parameter(torch.empty(members, 1, width_out))
-
-    def initialise(self, member: int, generator: torch.Generator) -> None:
-        """U(±1/√in), torch's own rule for a linear layer."""
-        bound = self.weight.shape[1] ** -0.5
-        self.weight[member].uniform_(-bound, bound, generator=generator)
-        self.bias[member].uniform_(-bound, bound, generator=generator)
-
-
-class FeatureBody(Linear):
-    """Dropout → linear → ReLU → dropout, for every member."""
-
-    def __init__(self, architecture: Architecture, workspace: Workspace) -> None:
-        super().__init__(architecture.members, architecture.n_features, architecture.hidden)
-        self.dropout = architecture.dropout
-        self._workspace, self._gradients = workspace, dict[int, Tensor]()
-
-    def forward(self, x: Tensor, masks: DropoutMasks | None) -> Tensor:
-        """Rows (members, rows, features) to representations (members, rows, hidden)."""
-        if masks is None:
-            return repeatable_product(x, self.weight, self.bias).relu()
-        keep_x = keep_h = None
-        if self.dropout > 0:
-            take = self._workspace.take
-            keep_x = masks.fill(take(tuple(x.shape), x), self.dropout)
-            keep_h = masks.fill(take((*x.shape[:2], self.weight.shape[2]), x), self.dropout)
-        scale = masks.scale(self.dropout)
-        h: Tensor = BodyFunction.apply(  # type: ignore[no-untyped-call]
-            self.weight, self.bias, x, keep_x, keep_h, scale, self._workspace, self._gradients
-        )
-        return h
-
-
-class BackboneBody(nn.Module):
-    """A copy of any module for each member; rows in, one vector or one map a row out.
-
-    The module brings its own dropout and normalisation. Whatever it draws in training comes from torch's global
-    generator, seeded for each member from that member's stream.
-    """
-
-    def __init__(self, backbone: nn.Module, members: int) -> None:
-        super().__init__()
-        self.copies = nn.ModuleList(copy.deepcopy(backbone) for _ in range(members))
-
-    def forward(self, x: Tensor, masks: DropoutMasks | None) -> Tensor:
-        """Rows (members, rows, ...) to (members, rows, hidden), of maps to (members, rows, cells, hidden)."""
-        self.train(masks is not None)
-        outputs = []
-        for member, (module, rows) in enumerate(zip(self.copies, x, strict=True)):
-            if masks is not None:
-                torch.manual_seed(masks.draw_seed(member))
-            outputs.append(as_cells(module(rows)))
-        return torch.stack(outputs)
-
-
-class Heads(Linear):
-    """All linear heads of one body as a single product, split by name."""
-
-    def __init__(self, widths: HeadWidths, hidden: int, members: int, workspace: Workspace) -> None:
-        super().__init__(members, hidden, sum(widths.values()))
-        self._workspace, self._gradients = workspace, dict[int, Tensor]()
-        self.widths = dict(widths)
-
-    def forward(self, z: Tensor) -> dict[str, Tensor]:
-        """Logits of each head, (members, rows, width)."""
-        if torch.is_grad_enabled():
-            logits = HeadsFunction.apply(  # type: ignore[no-untyped-call]
-                self.weight, self.bias, z, self._workspace, self._gradients
-            )
-        else:
-            logits = repeatable_product(z, self.weight, self.bias)
-        return dict(zip(self.widths, logits.split(list(self.widths.values()), dim=-1), strict=True))
-
-
-class CellHeads(Heads):
-    """Linear heads, and beside them two discriminators that tell which domain a cell comes from (ANNA)."""
-
-    def __init__(self, widths: HeadWidths, hidden: int, members: int, workspace: Workspace) -> None:
-        super().__init__(widths, hidden, members, workspace)
-        self.domains = CellDiscriminators(hidden, members)
-
-    def initialise(self, member: int, generator: torch.Generator) -> None:
-        """Draw one member's heads and discriminators."""
-        super().initialise(member, generator)
-        self.domains.initialise(member, generator)
-
-
-BODY_KINDS: dict[str, type[FeatureBody | BottleneckBody]] = {
-    "relu": FeatureBody,
-    "bottleneck": BottleneckBody,
-}
-"""What bodies on features can be: (members, rows, features) to (members, rows, hidden). A backbone takes their
-place, whatever the kind."""
-
-HEAD_KINDS: dict[str, type[Heads | ReciprocalHeads | WeightNormHeads]] = {
-    "linear": Heads,
-    "reciprocal": ReciprocalHeads,
-    "weight_norm": WeightNormHeads,
-    "cells": CellHeads,
-}
-"""What heads can be. A kind maps (members, rows, hidden) to named outputs (members, rows, width); all parameters
-and buffers of a kind have the members axis first, and ``initialise`` draws one member's."""
+if TYPE_CHECKING:
+    from openset.persistence.onnx.graph import Value
 
 
 class Network(nn.Module):
@@ -255,7 +90,7 @@ class Network(nn.Module):
                             body.copies[member] = make_backbone()
         return self
 
-    def _own_layers(self) -> Iterator[FeatureBody | BottleneckBody | Heads | ReciprocalHeads | WeightNormHeads]:
+    def _own_layers(self) -> Iterator[BodyLayer | HeadLayer]:
         own = (*BODY_KINDS.values(), *HEAD_KINDS.values())
         for name in self.architecture.bodies:
             for layer in (self.bodies[name], self.heads[name]):
@@ -310,6 +145,20 @@ class Network(nn.Module):
             for name, array in arrays.items()
         }
         return _assembled(architecture, tensors, backbone).to(device)
+
+
+def onnx_outputs(x: Value, architecture: Architecture, weights: Mapping[str, NDArray[Any]]) -> dict[str, Value]:
+    """Every head's outputs for scaled rows as ONNX nodes, (members, rows, width), from weights alone."""
+    found: dict[str, Value] = {}
+    for name, widths in architecture.bodies.items():
+        body, head = (_under(weights, f"{part}.{name}.") for part in ("bodies", "heads"))
+        z = BODY_KINDS[architecture.body_kinds.get(name, "relu")].onnx(x, body)
+        found |= HEAD_KINDS[architecture.kinds.get(name, "linear")].onnx(z, head, widths)
+    return found
+
+
+def _under(weights: Mapping[str, NDArray[Any]], prefix: str) -> dict[str, NDArray[Any]]:
+    return {name.removeprefix(prefix): array for name, array in weights.items() if name.startswith(prefix)}
 
 
 def _assembled(architecture: Architecture, tensors: Mapping[str, Tensor], backbone: nn.Module | None) -> Network:

@@ -1,7 +1,7 @@
 """The primal–dual step: one place that zeroes gradients, descends on weights and ascends on multipliers.
 
-A problem is: minimise ``objective`` subject to ``defect <= 0``, for every member on its own. The primal step
-may see a differentiable proxy of the defect while the multipliers follow the true one (Cotter et al. 2019).
+A problem is: minimise ``objective`` subject to ``violation <= 0``, for every member on its own. The primal step
+may see a differentiable proxy of the violation while the multipliers follow the true one (Cotter et al. 2019).
 Without constraints the same step is plain gradient descent, so every method trains through it.
 """
 
@@ -21,9 +21,9 @@ class Terms:
 
     objective: Tensor
     """(members,)"""
-    proxy_defect: Tensor | None = None
+    proxy_violation: Tensor | None = None
     """(members, constraints), differentiable; positive where a constraint is violated"""
-    defect: Tensor | None = None
+    violation: Tensor | None = None
     """(members, constraints), what the multipliers ascend on; the proxy itself if not given"""
 
 
@@ -88,23 +88,23 @@ class Multipliers:
         return {"tensors": [tensor.cpu().numpy() for tensor in tensors], "steps": self._steps}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on from there."""
+        """Restore what ``state()`` returned."""
         for tensor, stored in zip((self.values, self._mean, self._square), state["tensors"], strict=True):
             tensor.copy_(torch.from_numpy(stored))
         self._steps = state["steps"]
 
-    def ascend(self, defect: Tensor) -> None:
-        """Ascend on the defect, then project to 0 ≤ λ ≤ bound."""
-        defect = defect.detach().to(self.values.dtype)
+    def ascend(self, violation: Tensor) -> None:
+        """Ascend on the violation, then project to 0 ≤ λ ≤ bound."""
+        violation = violation.detach().to(self.values.dtype)
         if self._adam:
             first, second = self._DECAY
             self._steps += 1
-            self._mean.lerp_(defect, 1 - first)
-            self._square.lerp_(defect * defect, 1 - second)
+            self._mean.lerp_(violation, 1 - first)
+            self._square.lerp_(violation * violation, 1 - second)
             size = (self._square / (1 - second**self._steps)).sqrt_().add_(self._EPSILON)
             self.values.addcdiv_(self._mean, size, value=self._rate / (1 - first**self._steps))
         else:
-            self.values.add_(defect, alpha=self._rate)
+            self.values.add_(violation, alpha=self._rate)
         torch.minimum(self.values.clamp_(min=0), self._bounds, out=self.values)
 
 
@@ -148,9 +148,9 @@ class PrimalDual:
         self.optimizer.zero_grad(set_to_none=True)
         terms = evaluate()
         lagrangian = terms.objective.sum()
-        if self.multipliers is not None and terms.proxy_defect is not None:
-            weight = self.multipliers.values.to(terms.proxy_defect.dtype)
-            lagrangian = lagrangian + (weight * terms.proxy_defect).sum()
+        if self.multipliers is not None and terms.proxy_violation is not None:
+            weight = self.multipliers.values.to(terms.proxy_violation.dtype)
+            lagrangian = lagrangian + (weight * terms.proxy_violation).sum()
         lagrangian.backward()  # type: ignore[no-untyped-call]
         with torch.no_grad():
             for group in self._groups:
@@ -158,9 +158,9 @@ class PrimalDual:
                 self._clip_per_member(group)
         self.optimizer.step()
         if self.multipliers is not None:
-            defect = terms.proxy_defect if terms.defect is None else terms.defect
-            if defect is not None:
-                self.multipliers.ascend(defect)
+            violation = terms.proxy_violation if terms.violation is None else terms.violation
+            if violation is not None:
+                self.multipliers.ascend(violation)
         return terms
 
     def _add_l2(self, group: ParameterGroup) -> None:

@@ -1,8 +1,8 @@
 """The training loop that every gradient-trained method shares.
 
-A method brings an :class:`Objective`: its loss on a batch, and a judgement of held-out outputs at every
-evaluation point. The loop owns batches, the step, the best network, history, stopping, progress and the
-checkpoint on disk, from which a killed run goes on and ends with the same weights.
+A method brings an :class:`~openset.learn.objective.Objective`: its loss on a batch, and a judgement of validation
+rows at every evaluation point. The loop owns batches, the step, the best network, history, stopping, progress and
+the checkpoint on disk, from which a killed fit is resumed and ends with the same weights.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 import torch
@@ -20,12 +20,13 @@ from numpy.typing import NDArray
 from openset.learn.architecture import Architecture
 from openset.learn.augment import AUGMENTATIONS
 from openset.learn.backbones import maker_of, output_shape, template_of
-from openset.learn.batches import Batch, Batches, Rows, RowStream, ScaledRows, head_outputs
+from openset.learn.batches import Batches, Rows, RowStream, ScaledRows, head_outputs
+from openset.learn.bodies import DropoutMasks
 from openset.learn.checkpoint import Checkpoint, fingerprint_of
-from openset.learn.judgement import KEEP_LATEST, Choice, HeldOut, Judgement
-from openset.learn.ledger import Ledger
+from openset.learn.ledger import Choice, Ledger
 from openset.learn.memory import current_memory
-from openset.learn.network import DropoutMasks, Network
+from openset.learn.network import Network
+from openset.learn.objective import Objective, Validation
 from openset.learn.primal_dual import (
     Multipliers,
     PrimalDual,
@@ -36,113 +37,20 @@ from openset.learn.primal_dual import (
 )
 from openset.learn.seeds import child_seed, isolated_random_state
 
-__all__ = [
-    "KEEP_LATEST",
-    "AdaptiveObjective",
-    "Choice",
-    "HeldOut",
-    "Judgement",
-    "MemberPlan",
-    "Objective",
-    "PooledObjective",
-    "Progress",
-    "ResumableObjective",
-    "ScoreTarget",
-    "Settings",
-    "Trained",
-    "child_seed",
-    "paper_epoch",
-    "train",
-]
-
 PAPER_EPOCHS = 200
-
-ScoreTarget = Callable[..., Mapping[str, NDArray[np.float32]]]
-
-
-class Objective(Protocol):
-    """What a method adds to the loop.
-
-    An objective whose heads are not linear also has ``kinds``: for such a body the name of their kind; one whose
-    bodies on features are not the usual ones has ``body_kinds``.
-    """
-
-    @property
-    def bodies(self) -> Mapping[str, Mapping[str, int]]:
-        """Bodies with their heads and widths."""
-        ...
-
-    @property
-    def n_constraints(self) -> int:
-        """How many constraints each member has."""
-        ...
-
-    def terms(self, network: Network, batch: Batch, masks: DropoutMasks) -> Terms:
-        """The differentiable loss and defects on one batch."""
-        ...
-
-    def judge(self, held_out: HeldOut) -> Judgement:
-        """A judgement of held-out outputs, in numpy."""
-        ...
-
-
-@runtime_checkable
-class AdaptiveObjective(Objective, Protocol):
-    """An objective whose loss depends on what the network says so far: priors, kept rows, pseudo-labels."""
-
-    @property
-    def warm_up(self) -> float:
-        """The share of all steps after which there is an evaluation point beside the regular ones; 0 for none."""
-        ...
-
-    def adapt(self, held_out: HeldOut, target_rows: Rows, score_target: ScoreTarget) -> bool:
-        """Called for every member at every evaluation point, before it is judged.
-
-        ``target_rows`` are those that the member trains on; ``score_target()`` gives their head outputs, and with
-        ``representation=True`` each body's φ(x) under its name. True says that the loss means something else
-        from now on, so that earlier losses do not count as settled.
-        """
-        ...
-
-
-@runtime_checkable
-class PooledObjective(Objective, Protocol):
-    """An objective that judges all members together, on the held-out rows of them all."""
-
-    @property
-    def patience(self) -> int:
-        """Evaluation points without a better judgement after which training ends."""
-        ...
-
-    def judge_together(self, held_out: Sequence[HeldOut]) -> list[Judgement]:
-        """A judgement of every member; members with one key are kept from one and the same step."""
-        ...
-
-
-@runtime_checkable
-class ResumableObjective(Protocol):
-    """An objective that can store what it adapted, which an adaptive one must to be trained with a checkpoint."""
-
-    def state(self) -> Mapping[str, Any]:
-        """All that ``adapt`` has changed: numbers, arrays, lists and dictionaries of them."""
-        ...
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on from there."""
-        ...
 
 
 @dataclass(frozen=True)
 class MemberPlan:
-    """One member's seed and its rows of source and target, for training and held out."""
+    """One member's seed and its rows of source and target, for training and for validation."""
 
     seed: np.random.SeedSequence
     source_train: Rows
-    source_held: Rows
+    source_validation: Rows
     target_train: Rows
-    target_held: Rows
+    target_validation: Rows
     multiplier_bound: float = math.inf
-    """What its multipliers may not exceed."""
+    """Its multipliers may not exceed this."""
     dropout: float = 0.0
 
 
@@ -151,16 +59,16 @@ class Settings:
     """How to train; the names are those of the estimator's parameters."""
 
     hidden: int
-    optimizer: str
     learning_rate: float
-    momentum: float
     l2: float
     clip: float | None
     batch_size: int
     max_steps: int | None
     evaluate_every: int | None
-    tol: float
     device: str
+    optimizer: str = "adam"
+    momentum: float = 0.9
+    tol: float = 1e-3
     dual_optimizer: str = "adam"
     dual_learning_rate: float = 0.02
     augment: str | None = None
@@ -223,10 +131,10 @@ def train(
 ) -> Trained:
     """Train all members together and return each one's best network.
 
-    With a ``checkpoint`` folder the state is stored there at evaluation points, and a run of the same data,
-    settings and ``identity`` (what else decides the outcome: the method and its parameters) goes on from it. The
-    last state stays there, for :func:`~openset.learn.checkpoint.remove_checkpoint` once the fit has ended. Within
-    a :class:`~openset.learn.memory.TrainingMemory` such a run is not repeated.
+    With a ``checkpoint`` folder the state is stored there at evaluation points. A run of the same data,
+    settings and ``identity`` (what else decides the outcome: the method and its parameters) restores it. The
+    last state stays there, for :func:`~openset.learn.checkpoint.remove_checkpoint` once the fit has ended.
+    Within a :class:`~openset.learn.memory.TrainingMemory` such a run is not repeated.
     """
     with isolated_random_state(plans[0].seed):
         run = _Run(objective, plans, source, y, target, settings, backbone)
@@ -254,68 +162,67 @@ class _Run:
         self.objective, self.plans, self.settings = objective, plans, settings
         self.data, self.y = (source, y, target), y
         self.source, self.target = source.scaled_once(), None if target is None else target.scaled_once()
-        template = template_of(backbone)
         n_source = max(len(plan.source_train) for plan in plans)
         n_target = max(len(plan.target_train) for plan in plans)
-        batch_size = min(settings.batch_size, max(n_source, n_target))
         epoch = paper_epoch(n_source, n_target, settings.batch_size)
         self.max_steps = settings.max_steps or PAPER_EPOCHS * epoch
         self.evaluate_every = min(settings.evaluate_every or epoch, self.max_steps)
-        warm_up = objective.warm_up if isinstance(objective, AdaptiveObjective) else 0.0
-        self.warm_up = math.ceil(warm_up * self.max_steps)
+        self.warm_up = math.ceil(objective.warm_up * self.max_steps)
 
         seeds = [[child_seed(plan.seed, i) for i in range(5)] for plan in plans]
-        hidden = settings.hidden if template is None else output_shape(template, source.row_shape)[-1]
-        rates = [plan.dropout for plan in plans]
-        self.architecture = Architecture(
-            bodies=objective.bodies,
-            n_features=source.array.shape[-1],
-            hidden=hidden,
-            dropout=max(rates),
-            members=len(plans),
-            kinds=getattr(objective, "kinds", {}),
-            body_kinds=getattr(objective, "body_kinds", {}),
-        )
-        network = Network(self.architecture, template).initialise([s[0] for s in seeds], maker_of(backbone))
-        self.network = network.to(settings.device)
-        self.best = Network(self.architecture, template).to(settings.device)
+        self._build_network(backbone, [s[0] for s in seeds])
         self.ledger = Ledger(len(plans), objective.n_constraints, settings.tol)
-        self.masks = DropoutMasks([s[1] for s in seeds], rates)
+        self.masks = DropoutMasks([s[1] for s in seeds], [plan.dropout for plan in plans])
         self.batches = Batches(
             self.source,
             y,
             self.target,
             [RowStream(p.source_train, s[2]) for p, s in zip(plans, seeds, strict=True)],
             [RowStream(p.target_train, s[3]) for p, s in zip(plans, seeds, strict=True)] if target else [],
-            batch_size,
+            min(settings.batch_size, max(n_source, n_target)),
             settings.device,
             [] if settings.augment is None else [AUGMENTATIONS[settings.augment](s[4]) for s in seeds],
         )
+        self._build_stepper()
+
+    def _build_network(self, backbone: Any, seeds: Sequence[np.random.SeedSequence]) -> None:
+        """The network in training, and a second one that keeps each member's best weights."""
+        objective, source = self.objective, self.data[0]
+        template = template_of(backbone)
+        self.architecture = Architecture(
+            bodies=objective.bodies,
+            n_features=source.array.shape[-1],
+            hidden=self.settings.hidden if template is None else output_shape(template, source.row_shape)[-1],
+            dropout=max(plan.dropout for plan in self.plans),
+            members=len(self.plans),
+            kinds=objective.head_kinds,
+            body_kinds=objective.body_kinds,
+        )
+        network = Network(self.architecture, template).initialise(seeds, maker_of(backbone))
+        self.network = network.to(self.settings.device)
+        self.best = Network(self.architecture, template).to(self.settings.device)
+
+    def _build_stepper(self) -> None:
+        settings, n_constraints = self.settings, self.objective.n_constraints
+        bounds = [plan.multiplier_bound for plan in self.plans]
         self.multipliers = (
             Multipliers(
-                [plan.multiplier_bound for plan in plans],
-                objective.n_constraints,
-                settings.dual_optimizer,
-                settings.dual_learning_rate,
-                settings.device,
+                bounds, n_constraints, settings.dual_optimizer, settings.dual_learning_rate, settings.device
             )
-            if objective.n_constraints
+            if n_constraints
             else None
         )
+        weights = list(self.network.parameters())
         self.stepper = PrimalDual(
             self.network.parameter_groups(),
-            make_optimizer(
-                settings.optimizer,
-                list(self.network.parameters()),
-                settings.learning_rate,
-                settings.momentum,
-            ),
+            make_optimizer(settings.optimizer, weights, settings.learning_rate, settings.momentum),
             self.multipliers,
             l2=settings.l2,
             clip=settings.clip,
         )
 
     def run(self, on_progress: Callable[[Progress], None] | None, checkpoint: Checkpoint | None) -> Trained:
+        """Train to the end, from the stored state if there is one."""
         ledger = self.ledger
         if checkpoint is not None:
             stored = checkpoint.load()
@@ -344,39 +251,55 @@ class _Run:
         )
 
     def is_over(self) -> bool:
+        """Whether all steps are done, or every member has stopped."""
         return self.ledger.step >= self.max_steps or all(self.ledger.stopped)
+
+    def step(self) -> Terms:
+        """One batch for every member, and one primal–dual step on it."""
+        batch = self.batches.next()
+        self.network.workspace.reset()
+        return self.stepper.step(lambda: self.objective.terms(self.network, batch, self.masks))
 
     def evaluate(self) -> None:
         """Judge every member that still trains, and keep its network if it is its best."""
-        ledger = self.ledger
-        loss, defects = ledger.interval.take()
+        ledger, objective = self.ledger, self.objective
+        loss, violations = ledger.interval.take()
         multipliers = self._multiplier_values()
         training = [member for member in range(len(self.plans)) if not ledger.stopped[member]]
-        held_out = [self._held_out(member, ledger.step, multipliers[member]) for member in training]
-        for member, outputs in zip(training, held_out, strict=True):
-            if self._adapt(outputs):
-                ledger.start_watch_anew(member)
-        for member, judgement in zip(training, self._judge(held_out), strict=True):
-            if ledger.record(member, judgement, loss[member], defects[member], multipliers[member]):
+        validation = [self._validation(member, multipliers[member]) for member in training]
+        for of_member in validation:
+            if objective.adapts and self.target is not None and self._adapt(of_member, self.target):
+                ledger.start_watch_anew(of_member.member)
+        for member, judgement in zip(training, objective.judge(validation), strict=True):
+            if ledger.record(member, judgement, loss[member], violations[member], multipliers[member]):
                 _copy_member(self.network, self.best, member)
-        if isinstance(self.objective, PooledObjective):
-            ledger.stop_together(self.objective.patience * self.evaluate_every)
+        if objective.patience is not None:
+            ledger.stop_together(objective.patience * self.evaluate_every)
 
-    def _judge(self, held_out: Sequence[HeldOut]) -> list[Judgement]:
-        if isinstance(self.objective, PooledObjective):
-            return self.objective.judge_together(held_out)
-        return [self.objective.judge(outputs) for outputs in held_out]
+    def _adapt(self, validation: Validation, target: ScaledRows) -> bool:
+        rows = self.plans[validation.member].target_train
+        alone = self.network.member(validation.member)
+        return self.objective.adapt(
+            validation, rows, lambda **kw: _first(head_outputs(alone, target, rows, **kw))
+        )
+
+    def _validation(self, member: int, multipliers: NDArray[np.float64]) -> Validation:
+        plan, alone = self.plans[member], self.network.member(member)
+        source = _first(head_outputs(alone, self.source, plan.source_validation))
+        target = {} if self.target is None else _first(head_outputs(alone, self.target, plan.target_validation))
+        y = self.y[plan.source_validation]
+        return Validation(source, y, target, multipliers, member, self.ledger.step, self.max_steps)
+
+    def _multiplier_values(self) -> NDArray[np.float64]:
+        if self.multipliers is None:
+            return np.zeros((len(self.plans), 0))
+        return self.multipliers.values.cpu().numpy().copy()
 
     # ------------------------------------------------------------------ the checkpoint
 
     def open_checkpoint(self, folder: str | PathLike[str], identity: str) -> Checkpoint:
         """A checkpoint bound to this run; to be opened before the first step."""
-        objective = self.objective
-        if isinstance(objective, AdaptiveObjective) and not isinstance(objective, ResumableObjective):
-            raise ValueError(
-                f"{type(objective).__name__} adapts in training but cannot store what it adapted, so that it "
-                "could not be resumed exactly: fit without checkpoint."
-            )
+        self.objective.check_can_be_stored()
         return Checkpoint(folder, self.fingerprint(identity))
 
     def fingerprint(self, identity: str) -> dict[str, str]:
@@ -392,52 +315,24 @@ class _Run:
             "best": self.best.arrays(),
             "optimizer": optimizer_state(self.stepper.optimizer),
             "multipliers": None if self.multipliers is None else self.multipliers.state(),
-            "objective": self.objective.state() if isinstance(self.objective, ResumableObjective) else None,
+            "objective": self.objective.state(),
             "masks": self.masks.state(),
             "batches": self.batches.state(),
             "torch": torch.get_rng_state().numpy(),
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on from there."""
+        """Restore what ``state()`` returned."""
         self.ledger.restore(state["ledger"])
         for network, arrays in ((self.network, state["network"]), (self.best, state["best"])):
             network.load_state_dict({name: torch.from_numpy(array) for name, array in arrays.items()})
         restore_optimizer(self.stepper.optimizer, state["optimizer"])
         if self.multipliers is not None:
             self.multipliers.restore(state["multipliers"])
-        if isinstance(self.objective, ResumableObjective):
-            self.objective.restore(state["objective"])
+        self.objective.restore(state["objective"])
         self.masks.restore(state["masks"])
         self.batches.restore(state["batches"])
         torch.set_rng_state(torch.from_numpy(state["torch"]))
-
-    # ------------------------------------------------------------------ one step, and what is held out
-
-    def step(self) -> Terms:
-        """One batch for every member, and one primal–dual step on it."""
-        batch = self.batches.next()
-        self.network.workspace.reset()
-        return self.stepper.step(lambda: self.objective.terms(self.network, batch, self.masks))
-
-    def _adapt(self, held_out: HeldOut) -> bool:
-        if not isinstance(self.objective, AdaptiveObjective) or self.target is None:
-            return False
-        target, rows = self.target, self.plans[held_out.member].target_train
-        alone = self.network.member(held_out.member)
-        return self.objective.adapt(held_out, rows, lambda **kw: _first(head_outputs(alone, target, rows, **kw)))
-
-    def _held_out(self, member: int, step: int, multipliers: NDArray[np.float64]) -> HeldOut:
-        plan = self.plans[member]
-        alone = self.network.member(member)
-        source = _first(head_outputs(alone, self.source, plan.source_held))
-        target = _first(head_outputs(alone, self.target, plan.target_held)) if self.target is not None else {}
-        return HeldOut(source, self.y[plan.source_held], target, multipliers, member, step, self.max_steps)
-
-    def _multiplier_values(self) -> NDArray[np.float64]:
-        if self.multipliers is None:
-            return np.zeros((len(self.plans), 0))
-        return self.multipliers.values.cpu().numpy().copy()
 
 
 def _first(outputs: Mapping[str, NDArray[np.float32]]) -> dict[str, NDArray[np.float32]]:

@@ -7,16 +7,19 @@ the network says which they are, and the classifier adapts to the others.
 from __future__ import annotations
 
 import inspect
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn import config_context
 from sklearn.base import clone
 from sklearn.utils.metadata_routing import get_routing_for_object
 
 from openset._utils.params import check_choice, takes_parameters_of
-from openset.base import Problem
-from openset.methods._network import NetworkClassifier
+from openset.learn.batches import ScaledRows, head_outputs
+from openset.methods._network import NetworkBase
+from openset.problem import FitScores, Floats, Problem, State, unseen_classes
 
 INPUTS = ("representation", "features")
 SOURCE, TARGET, MASKED = 1, -2, -1
@@ -26,7 +29,7 @@ _SMALLEST = np.finfo(np.float64).tiny
 """In place of a probability of 0, whose logarithm would be infinite."""
 
 
-class WithKnownClassifier(NetworkClassifier):
+class WithKnownClassifier(NetworkBase):
     """A network whose known classes may be left to another estimator.
 
     Parameters
@@ -48,7 +51,7 @@ class WithKnownClassifier(NetworkClassifier):
 
     classifier_: Any
 
-    @takes_parameters_of(NetworkClassifier)
+    @takes_parameters_of(NetworkBase)
     def __init__(
         self, *, classifier: Any = None, classifier_input: str = "representation", **shared: Any
     ) -> None:
@@ -73,30 +76,33 @@ class WithKnownClassifier(NetworkClassifier):
                 "expected 'representation'."
             )
 
-    def _after_deciding(self, problem: Problem) -> None:
+    def _finish(self, problem: Problem, scores: FitScores) -> tuple[State, FitScores]:
+        """Fit the classifier, on known target rows too if it adapts, and let it judge the fit's rows."""
         if self.classifier is None or problem.n_classes == 1:
-            return
-        known = None
-        if problem.X_target is not None and takes_domains(self.classifier):
-            known = problem.X_target[self._outputs(problem.X_target)[1] <= self.threshold_]
-        self.classifier_ = fit_classifier(
-            clone(self.classifier),
-            self._classifier_rows(problem.X),
-            problem.y,
-            None if known is None else self._classifier_rows(known),
-        )
+            return super()._finish(problem, scores)
+        rows, known, target = self._classifier_rows(problem.X), None, None
+        if problem.X_target is not None:
+            target = self._classifier_rows(problem.X_target)
+            known = target[scores.target_score <= self.threshold_]
+        if not takes_domains(self.classifier):
+            known = None
+        classifier = fit_classifier(clone(self.classifier), rows, problem.y, known)
+        if target is not None:
+            logits = class_logits(classifier, target, problem.n_classes)
+            own = class_logits(classifier, rows[problem.split.calibration], problem.n_classes)
+            validation = unseen_classes(problem, own, logits) or scores.validation_classes
+            scores = replace(scores, target_logits=logits, validation_classes=validation)
+        return {"classifier_": classifier}, scores
 
-    def _outputs(self, rows: NDArray[np.floating]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _outputs(self, rows: NDArray[np.floating]) -> tuple[Floats, Floats]:
         logits, score = super()._outputs(rows)
         if hasattr(self, "classifier_"):
             logits = class_logits(self.classifier_, self._classifier_rows(rows), len(self.classes_))
         return logits, score
 
-    def _classifier_rows(self, rows: NDArray[np.floating]) -> NDArray[np.float64]:
+    def _classifier_rows(self, rows: NDArray[np.floating]) -> Floats:
         if self.classifier_input == "features":
             return rows.astype(np.float64)
-        from openset.learn.batches import ScaledRows, head_outputs
-
         body = next(name for name, heads in self.architecture_.bodies.items() if "classes" in heads)
         by_member = head_outputs(self._network(), ScaledRows(rows, self.scaling_), representation=True)[body]
         return np.concatenate(list(by_member), axis=1, dtype=np.float64)
@@ -162,6 +168,4 @@ def class_logits(estimator: Any, X: NDArray[np.float64], n_classes: int) -> NDAr
 
 def _routing() -> Any:
     """skada hands ``sample_domain`` through pipelines by scikit-learn's metadata routing."""
-    from sklearn import config_context
-
     return config_context(enable_metadata_routing=True)

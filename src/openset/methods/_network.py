@@ -1,28 +1,35 @@
 """What all gradient-trained methods share: parameters, the call of the training loop, scoring, pooling.
 
-A method adds an objective (its loss and its judgement of held-out rows) and says which head is its score.
-Torch is imported when fitting or scoring starts, not before.
+A method adds an objective (its loss and its judgement of validation rows), and says which head is its score, in
+numpy and as ONNX nodes.
 """
 
 from __future__ import annotations
 
-import math
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from os import PathLike
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_softmax, logsumexp
+from scipy.special import log_softmax, logsumexp, softmax
 
 from openset._utils.arrays import as_rows
 from openset._utils.params import check_choice, check_integer, check_number, takes_parameters_of
 from openset._utils.progress import progress_bar
-from openset.base import OpenSetClassifier, Problem, doubt
+from openset.base import OpenSetClassifier
+from openset.learn.backbones import template_of
+from openset.learn.batches import ScaledRows, head_outputs
+from openset.learn.checkpoint import remove_checkpoint
+from openset.learn.network import Network, onnx_outputs
+from openset.learn.objective import Objective
+from openset.learn.seeds import child_seed
+from openset.learn.train import MemberPlan, Progress, Settings, Trained, train
+from openset.methods._heads import FitHeads, FittedNetwork, HeadOutputs, References, RowOutputs
 from openset.methods._known_classes import ClassObjective
-from openset.methods._presets import WIDE
+from openset.methods._presets import WIDE, Group
 from openset.methods._raw_rows import (
     RowKind,
     check_augment,
@@ -32,52 +39,36 @@ from openset.methods._raw_rows import (
     raw_scaling,
     row_kind,
 )
+from openset.problem import FitScores, Floats, Problem, State, ValidationClasses, unseen_classes
+from openset.stats.folds import Fold
 from openset.stats.scaling import Moments, Scaling, check_single_precision, fit_scaling
+from openset.stats.scores import msp_score
 from openset.stats.thresholds import rank_log_odds
 
 if TYPE_CHECKING:
-    from openset.learn.batches import ScaledRows
-    from openset.learn.network import Network
-    from openset.learn.train import Objective, Settings, Trained
-
-HeadOutputs = dict[str, NDArray[np.float32]]
+    from openset.persistence.onnx.graph import Value
 
 
-class Group(NamedTuple):
-    """What the networks of a group have in common, and those of another have not."""
-
-    bound: float = math.inf
-    """Of their multipliers."""
-    dropout: float = 0.0
-    logit_multiplier: float = 1.0
-    """The sharpness of the recall that they see."""
-
-
-class NetworkClassifier(OpenSetClassifier):
-    """A network with a members axis, trained by the shared loop.
+class NetworkBase(OpenSetClassifier):
+    """A network with a members axis, trained by the shared loop: what every such method has.
 
     Parameters
     ----------
-    members : networks trained together; their scores are pooled as ranks against held-out source
-    hidden : width of the body
-    dropout : share of inputs and hidden units dropped in training. "auto": from 256 features on .4 (nnPU .2,
-        ANNA .3, SHOT none, CoLOR as it says itself); none below, and none with a backbone
-    optimizer, learning_rate, momentum : "adam" or "sgd" (momentum is SGD's)
-    l2 : weight of the sum of all squared weights and biases
-    clip : largest gradient norm of a member, None for no limit
-    batch_size : source rows a step, and as many target rows
-    max_steps : steps at most; None for the paper's 200 epochs of the smaller domain
-    evaluate_every : steps between evaluation points; None for one epoch of the smaller domain
-    tol : stop when loss, defects and multipliers all move by less than this; 0 never stops early. CoLOR's
-        "pooled" stops once its choice has not improved for four evaluation points instead
+    members : networks trained together; their scores are pooled as ranks among source validation rows hidden :
+    width of the body learning_rate : of the optimiser of the weights l2 : weight of the sum of all squared
+    weights and biases clip : largest gradient norm of a member, None for no limit batch_size : source rows a
+    step, and as many target rows max_steps : steps at most; None for the paper's 200 epochs of the smaller
+    domain evaluate_every : steps between evaluation points; None for one epoch of the smaller domain
     standardize : "global" (one scale, for embeddings), "feature" (unit variance, for tables), "auto", or None
     backbone : maps rows to vectors (or to maps of cells, which count as their mean) and is trained along, in
-        place of ``hidden`` and ``dropout``. A name such as
-        "resnet18" or "resnet18(width=16, channels=1)", and a function that makes a torch.nn.Module, start from
-        scratch, each member from its own seed; a module starts from its weights, and stays as it is itself
-    augment : "crop_flip" moves training images by up to 4 pixels and mirrors half of them; None for as they are
-    checkpoint : a folder for the state of this one fit. After a kill the same call of fit goes on from there and
-        ends with the same weights. It is emptied when the fit has ended. Needs an integer ``random_state``
+    place of
+        ``hidden`` and dropout. A name such as "resnet18" or "resnet18(width=16, channels=1)", and a function
+        that makes a torch.nn.Module, start from scratch, each member from its own seed; a module starts from
+        its weights, and is itself never changed
+    augment : "crop_flip" moves training images by up to 4 pixels and mirrors half of them; None changes nothing
+    checkpoint : a folder for the state of this one fit. After a kill the same call of fit restores it and ends
+    with the
+        same weights. It is emptied when the fit has ended. Needs an integer ``random_state``
     device : where to compute, such as "cpu" or "cuda"
     verbose : show a progress bar
 
@@ -85,8 +76,8 @@ class NetworkClassifier(OpenSetClassifier):
     ``random_state``.
 
     With a backbone, rows may have any shape. Those of uint8 stay so in memory and become numbers a batch at a
-    time; uint8 rows of three axes are images, channels first or last, given to the backbone channels first
-    and standardised by channel (with ``standardize=None``: in [0, 1]). All others reach it as they are.
+    time; uint8 rows of three axes are images, channels first or last, given to the backbone channels first and
+    standardised by channel (with ``standardize=None``: in [0, 1]). All others reach it as they are.
 
     Attributes beside those of :class:`~openset.base.OpenSetClassifier`
     ----------
@@ -98,29 +89,25 @@ class NetworkClassifier(OpenSetClassifier):
     """
 
     row_kind_: RowKind
+    scaling_: Scaling
+    pool_references_: References
 
-    _chooses_on_held_out = True
+    _chooses_on_validation = True
     _adapts = True
     """Whether fitting learns from target rows; if not, they take no part in training or scaling."""
-    _wide_dropout: ClassVar[float] = 0.4
-    """What dropout="auto" stands for from 256 features on; docs/decisions/0003 says how it was found."""
 
     @takes_parameters_of(OpenSetClassifier)
     def __init__(
         self,
         *,
-        members: int = 1,
+        members: int | str = 1,
         hidden: int = 128,
-        dropout: float | str = "auto",
-        optimizer: str = "adam",
         learning_rate: float = 1e-3,
-        momentum: float = 0.9,
         l2: float = 1e-4,
         clip: float | None = 5.0,
         batch_size: int = 200,
         max_steps: int | None = 3000,
         evaluate_every: int | None = 250,
-        tol: float = 1e-3,
         standardize: str | None = "auto",
         backbone: Any = None,
         augment: str | None = None,
@@ -132,16 +119,12 @@ class NetworkClassifier(OpenSetClassifier):
         super().__init__(**shared)
         self.members = members
         self.hidden = hidden
-        self.dropout = dropout
-        self.optimizer = optimizer
         self.learning_rate = learning_rate
-        self.momentum = momentum
         self.l2 = l2
         self.clip = clip
         self.batch_size = batch_size
         self.max_steps = max_steps
         self.evaluate_every = evaluate_every
-        self.tol = tol
         self.standardize = standardize
         self.backbone = backbone
         self.augment = augment
@@ -159,52 +142,51 @@ class NetworkClassifier(OpenSetClassifier):
     def _member_scores(self, outputs: HeadOutputs) -> NDArray[np.floating]:
         """Each member's novelty score, (members, rows), from its head outputs."""
 
-    def _class_logits(self, outputs: HeadOutputs) -> NDArray[np.float64]:
+    def _onnx_scores(self, outputs: Mapping[str, Value]) -> Value:
+        """The same as ONNX nodes; defined beside ``_member_scores``, in the same class."""
+        raise ValueError(f"{type(self).__name__} has no novelty score in ONNX: define _onnx_scores.")
+
+    def _class_logits(self, outputs: HeadOutputs) -> Floats:
         """Each member's logits of the known classes, (members, rows, k), from its head outputs."""
         return outputs["classes"].astype(np.float64)
 
-    def _after_training(self, problem: Problem, source: ScaledRows, objective: Any) -> None:
-        """Keep what scoring needs beside the network: class priors that were found, anchors, and the like."""
+    def _onnx_class_logits(self, outputs: Mapping[str, Value]) -> Value:
+        """The same as ONNX nodes."""
+        return outputs["classes"]
 
-    def _value(self, name: str) -> Any:
-        """What a parameter stands for."""
-        given = getattr(self, name)
-        return self._auto().get(name, given) if isinstance(given, str) and given == "auto" else given
+    def _trained_state(self, problem: Problem, trained: Trained) -> State:
+        """Fitted attributes from what training left behind; a method that chooses among members overrides it."""
+        return {
+            "architecture_": trained.architecture,
+            "weights_": trained.weights,
+            "history_": trained.history,
+            "stop_reason_": trained.stop_reason,
+            "n_steps_": trained.n_steps,
+        }
 
-    def _auto(self) -> dict[str, Any]:
-        """What "auto" stands for, by parameter."""
-        wide = self.backbone is None and self._n_features() >= WIDE
-        return {"dropout": self._wide_dropout if wide else 0.0}
-
-    def _n_features(self) -> int:
-        """Numbers in a row, or in each of its cells; 0 before rows were seen."""
-        return getattr(self, "n_features_in_", 0)
+    def _learned_state(self, problem: Problem, objective: Any, network: FittedNetwork) -> State:
+        """Fitted attributes that scoring needs beside the network: class priors, anchors, and the like."""
+        return {}
 
     def _groups(self) -> Sequence[Group]:
         """``members`` networks are trained for each."""
-        return [Group(dropout=self._value("dropout"))]
+        return [Group()]
 
-    def _settings(self) -> Settings:
-        from openset.learn.train import Settings
-
-        given = {f.name: self._value(f.name) for f in fields(Settings) if hasattr(self, f.name)}
-        return Settings(**given)
+    def _value(self, name: str) -> Any:
+        """A parameter, with "auto" resolved."""
+        return getattr(self, "resolved_parameters_", {}).get(name, getattr(self, name))
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_integer("members", self._value("members"))
+        if self.members != "auto":
+            check_integer("members", self.members)
         check_integer("hidden", self.hidden)
-        for group in self._groups():
-            check_number("dropout", group.dropout, high=1, open_high=True)
-        check_choice("optimizer", self.optimizer, ("adam", "sgd"))
-        check_number("learning_rate", self._value("learning_rate"), open_low=True)
-        check_number("momentum", self.momentum, high=1, open_high=True)
+        check_number("learning_rate", self.learning_rate, open_low=True)
         check_number("l2", self.l2)
         check_number("clip", self.clip, open_low=True, optional=True)
         check_integer("batch_size", self.batch_size)
-        check_integer("max_steps", self._value("max_steps"), optional=True)
-        check_integer("evaluate_every", self._value("evaluate_every"), optional=True)
-        check_number("tol", self.tol)
+        check_integer("max_steps", self.max_steps, optional=True)
+        check_integer("evaluate_every", self.evaluate_every, optional=True)
         check_choice("standardize", self.standardize, ("auto", "global", "feature", None))
         if not isinstance(self.device, str):
             raise ValueError(f"device={self.device!r} is not valid: expected a name such as 'cpu' or 'cuda'.")
@@ -220,43 +202,42 @@ class NetworkClassifier(OpenSetClassifier):
     def _accepts_nd(self) -> bool:
         return self.backbone is not None
 
-    def _fit(self, problem: Problem) -> None:
-        from openset.learn.batches import ScaledRows
-        from openset.learn.checkpoint import remove_checkpoint
-        from openset.learn.train import MemberPlan, Progress, child_seed, train
-
+    def _fit(self, problem: Problem) -> State:
         unseen = problem.X_target is None or not self._adapts
-        self.scaling_ = self._fit_scaling(problem, None if unseen else problem.target_moments)
-        check_single_precision(self.scaling_, problem.source_moments, problem.target_moments)
-        source = ScaledRows(problem.X, self.scaling_)
-        target = None if unseen or problem.X_target is None else ScaledRows(problem.X_target, self.scaling_)
-        empty = np.empty(0, np.intp)
-        plans = [
-            MemberPlan(
-                seed=child_seed(problem.seed, 1 + number * len(problem.folds) + member),
-                source_train=fold.train,
-                source_held=fold.held,
-                target_train=problem.target_folds[member].train if target else empty,
-                target_held=problem.target_folds[member].held if target else empty,
-                multiplier_bound=group.bound,
-                dropout=group.dropout,
-            )
-            for number, group in enumerate(self._groups() if target else self._groups()[:1])
-            for member, fold in enumerate(problem.folds)
-        ]
+        scaling = self._fit_scaling(problem, None if unseen else problem.target_moments)
+        check_single_precision(scaling, problem.source_moments, problem.target_moments)
+        source = ScaledRows(problem.X, scaling)
+        target = None if unseen else ScaledRows(problem.target, scaling)
         closed_set = self._adapts and target is None
         objective = ClassObjective(problem.n_classes) if closed_set else self._objective(problem)
+        trained = self._train(objective, self._plans(problem, has_target=not unseen), source, problem.y, target)
+        state = {"scaling_": scaling, "pool_references_": [], **self._trained_state(problem, trained)}
+        if not closed_set:
+            network = FittedNetwork(self._network(state["architecture_"], state["weights_"]), source)
+            state |= self._learned_state(problem, objective, network)
+        if self.checkpoint is not None:
+            remove_checkpoint(self.checkpoint)
+        return state
+
+    def _train(
+        self,
+        objective: Objective,
+        plans: Sequence[MemberPlan],
+        source: ScaledRows,
+        y: NDArray[np.intp],
+        target: ScaledRows | None,
+    ) -> Trained:
         with progress_bar(type(self).__name__, enabled=bool(self.verbose)) as update:
 
             def show(progress: Progress) -> None:
                 note = f"loss {progress.metrics['loss']:.4g}" if progress.metrics else ""
                 update(progress.step, progress.max_steps, note)
 
-            trained = train(
+            return train(
                 objective,
                 plans,
                 source,
-                problem.y,
+                y,
                 target,
                 self._settings(),
                 backbone=self.backbone,
@@ -264,17 +245,26 @@ class NetworkClassifier(OpenSetClassifier):
                 checkpoint=self.checkpoint,
                 identity=self._identity(),
             )
-        self._keep(trained)
-        if not closed_set:
-            self._after_training(problem, source, objective)
-        self.pool_references_: list[NDArray[np.floating]] = []
-        if not closed_set and self._ranks_members():
-            self.pool_references_ = [
-                self._member_scores(self._head_outputs(source, plan.source_held))[member]
-                for member, plan in enumerate(plans)
-            ]
-        if self.checkpoint is not None:
-            remove_checkpoint(self.checkpoint)
+
+    def _plans(self, problem: Problem, *, has_target: bool) -> list[MemberPlan]:
+        """A plan for each member of each group; without a target one group is enough."""
+        split, empty = problem.split, np.empty(0, np.intp)
+        return [
+            MemberPlan(
+                seed=child_seed(problem.seed, 1 + number * len(split.folds) + member),
+                source_train=fold.train,
+                source_validation=fold.held,
+                target_train=split.target_folds[member].train if has_target else empty,
+                target_validation=split.target_folds[member].held if has_target else empty,
+                multiplier_bound=group.bound,
+                dropout=group.dropout,
+            )
+            for number, group in enumerate(self._groups() if has_target else self._groups()[:1])
+            for member, fold in enumerate(split.folds)
+        ]
+
+    def _settings(self) -> Settings:
+        return Settings(**{f.name: self._value(f.name) for f in fields(Settings) if hasattr(self, f.name)})
 
     def _identity(self) -> str:
         """The method and the parameters that decide the outcome; seed and backbone show in the weights."""
@@ -303,79 +293,182 @@ class NetworkClassifier(OpenSetClassifier):
                 self.row_kind_ = kind
         return super()._check_rows(X, name, reset=reset)
 
-    def _keep(self, trained: Trained) -> None:
-        """Store what training left behind."""
-        self.architecture_, self.weights_ = trained.architecture, trained.weights
-        self.history_, self.stop_reason_, self.n_steps_ = (
-            trained.history,
-            trained.stop_reason,
-            trained.n_steps,
+    # ------------------------------------------------------------------ scoring the rows of a fit, once
+
+    def _score_fit(self, problem: Problem) -> FitScores:
+        split, is_closed = problem.split, problem.X_target is None
+        if is_closed and (self._adapts or not self._ranks_members()):
+            return FitScores(split)
+        folds = split.folds
+        wanted = np.unique(np.concatenate([split.calibration, *(fold.held for fold in folds)]))
+        source = RowOutputs(wanted, self._head_outputs(problem.X[wanted]))
+        references: References = []
+        if self._ranks_members():
+            references = [self._member_scores(source.of(fold.held))[member] for member, fold in enumerate(folds)]
+        if is_closed:
+            return FitScores(split, {"pool_references_": references})
+        target = self._head_outputs(problem.target)
+        logits, score = self._pooled(target, references)
+        heads = FitHeads(source, target)
+        return FitScores(
+            split,
+            state={"pool_references_": references},
+            target_logits=logits,
+            target_score=score,
+            target_validation_score=self._target_validation_score(split.target_folds, target, score, references),
+            calibration_score=self._calibration_score(problem, heads, references),
+            validation_classes=self._validation_classes(problem, heads, logits, references),
+            heads=heads,
         )
 
-    def _held_out_target_scores(self, problem: Problem) -> NDArray[np.float64]:
-        from openset.learn.batches import ScaledRows
+    def _calibration_score(self, problem: Problem, heads: FitHeads, references: References) -> Floats:
+        """Scores of the source rows that set the threshold."""
+        return self._pooled(heads.source.of(problem.split.calibration), references)[1]
 
+    def _target_validation_score(
+        self, folds: Sequence[Fold], target: HeadOutputs, score: Floats, references: References
+    ) -> Floats:
+        """The mean over the members that did not train on a row, NaN where all did."""
         if not self._adapts:
-            return super()._held_out_target_scores(problem)
-        assert problem.X_target is not None
-        target = ScaledRows(problem.X_target, self.scaling_)
-        total, count = np.zeros(len(target)), np.zeros(len(target))
-        for member, fold in enumerate(problem.target_folds):
-            if len(fold.held) == len(fold.train) and (fold.held == fold.train).all():
-                continue  # too few rows to hold any out
-            scores = self._member_scores(self._head_outputs(target, fold.held))[member]
-            total[fold.held] += self._on_common_scale(member, scores)
+            return score
+        total, count = np.zeros(len(score)), np.zeros(len(score))
+        by_member = self._member_scores(target)
+        for member, fold in enumerate(folds):
+            if _all_train(fold):
+                continue  # too few rows for validation
+            total[fold.held] += self._on_common_scale(member, by_member[member, fold.held], references)
             count[fold.held] += 1
-        return np.divide(total, count, out=np.full(len(target), np.nan), where=count > 0)
+        return np.divide(total, count, out=np.full(len(score), np.nan), where=count > 0)
+
+    def _validation_classes(
+        self, problem: Problem, heads: FitHeads, target_logits: Floats, references: References
+    ) -> ValidationClasses | None:
+        """Class probabilities by the whole model or, where each member kept rows of its own, by that member.
+
+        It then judges rows of the target too: a threshold on confidence means the same in both only if single
+        members judge both.
+        """
+        split, source = problem.split, heads.source
+        if split.calibration_is_unseen:
+            return unseen_classes(
+                problem, self._pooled(source.of(split.calibration), references)[0], target_logits
+            )
+        folds, target_folds = split.folds, split.target_folds
+        if any(np.isin(fold.held, fold.train).any() for fold in (*folds, *target_folds)):
+            return None
+        of_source = [self._class_logits(source.of(fold.held))[m] for m, fold in enumerate(folds)]
+        of_target = self._class_logits(heads.target)
+        return ValidationClasses(
+            np.concatenate([softmax(logits, axis=1) for logits in of_source]),
+            np.concatenate([problem.y[fold.held] for fold in folds]),
+            np.concatenate([softmax(of_target[m, fold.held], axis=1) for m, fold in enumerate(target_folds)]),
+            np.concatenate([fold.held for fold in target_folds]),
+        )
 
     # ------------------------------------------------------------------ scoring
 
-    def _outputs(self, rows: NDArray[np.floating]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        from openset.learn.batches import ScaledRows
+    def _outputs(self, rows: NDArray[np.floating]) -> tuple[Floats, Floats]:
+        return self._pooled(self._head_outputs(rows), self.pool_references_)
 
-        outputs = self._head_outputs(ScaledRows(rows, self.scaling_))
+    def _pooled(self, outputs: HeadOutputs, references: References) -> tuple[Floats, Floats]:
+        """Class logits and scores of all members together."""
         logits = self._class_logits(outputs)
         if len(logits) == 1:
             pooled = logits[0]
         else:
             pooled = logsumexp(log_softmax(logits, axis=-1), axis=0) - np.log(len(logits))
         if self._adapts and not self.n_target_:
-            return pooled, doubt(pooled)
+            return pooled, msp_score(pooled)
         scores = self._member_scores(outputs)
         if not np.isfinite(scores).all():
             row = int(np.flatnonzero(~np.isfinite(scores).all(axis=0))[0])
             raise ValueError(f"row {row} has values too large to score: they lie far outside the fitted range.")
-        return pooled, np.mean([self._on_common_scale(m, s) for m, s in enumerate(scores)], axis=0)
+        return pooled, np.mean([self._on_common_scale(m, s, references) for m, s in enumerate(scores)], axis=0)
 
     def representation(self, X: Any) -> NDArray[np.float32]:
-        """What the network makes of every row before its heads, φ(x): (rows, members × hidden).
+        """The body's output φ(x) for every row, (rows, members × hidden): what the heads see.
 
-        Members stand beside each other, and so do bodies where there are two. Each has axes of its own, so that
-        their mean would mix unrelated ones; side by side, squared distances add up over them, and what only one
-        member sees counts little.
+        Members stand beside each other, and so do bodies where there are two. Each has axes of its own, so a mean
+        over members would mix unrelated axes. Side by side, squared distances add up over them.
         """
-        from openset.learn.batches import ScaledRows, head_outputs
-
         rows = ScaledRows(self._scoring_rows(X), self.scaling_)
         outputs = head_outputs(self._network(), rows, representation=True)
         return np.concatenate([z for body in self.architecture_.bodies for z in outputs[body]], axis=1)
 
-    def _network(self) -> Network:
-        from openset.learn.backbones import template_of
-        from openset.learn.network import Network
+    def _network(self, architecture: Any = None, weights: Any = None) -> Network:
+        """The fitted network, or one of the given architecture and weights."""
+        return Network.from_arrays(
+            self.architecture_ if architecture is None else architecture,
+            self.weights_ if weights is None else weights,
+            template_of(self.backbone),
+            self.device,
+        )
 
-        return Network.from_arrays(self.architecture_, self.weights_, template_of(self.backbone), self.device)
+    def _onnx_heads(self, x: Value) -> dict[str, Value]:
+        """Outputs of every head for scaled rows, as ONNX nodes."""
+        return onnx_outputs(x, self.architecture_, self.weights_)
 
-    def _head_outputs(self, rows: ScaledRows, chosen: NDArray[np.intp] | None = None) -> HeadOutputs:
-        from openset.learn.batches import head_outputs
+    def _head_outputs(self, rows: NDArray[np.floating]) -> HeadOutputs:
+        return head_outputs(self._network(), ScaledRows(rows, self.scaling_))
 
-        return head_outputs(self._network(), rows, chosen)
-
-    def _on_common_scale(self, member: int, scores: NDArray[np.floating]) -> NDArray[np.float64]:
-        """One member alone is scored by its logit; several by the rank among their held-out source rows."""
-        if not self._ranks_members():
-            return scores.astype(np.float64)
-        return rank_log_odds(self.pool_references_[member], scores)
+    def _on_common_scale(self, member: int, scores: NDArray[np.floating], references: References) -> Floats:
+        """One member alone is scored by its logit; several by the rank among their source validation rows."""
+        return rank_log_odds(references[member], scores) if references else scores.astype(np.float64)
 
     def _ranks_members(self) -> bool:
         return self._n_members() > 1
+
+
+class NetworkClassifier(NetworkBase):
+    """A network with one setting of dropout and a choice of optimiser: the base of all methods but CoLOR.
+
+    Parameters
+    ----------
+    dropout : share of inputs and hidden units dropped in training. "auto": from 256 features on .4 (nnPU .2,
+    ANNA .3,
+        SHOT none); none below, and none with a backbone
+    optimizer, momentum : "adam" or "sgd" (momentum is SGD's)
+    tol : stop when loss, violations and multipliers all move by less than this; 0 never stops early
+
+    and those of :class:`NetworkBase`.
+    """
+
+    _wide_dropout: ClassVar[float] = 0.4
+    """What dropout="auto" is resolved to from 256 features on; docs/decisions/0003 says how it was found."""
+
+    @takes_parameters_of(NetworkBase)
+    def __init__(
+        self,
+        *,
+        dropout: float | str = "auto",
+        optimizer: str = "adam",
+        momentum: float = 0.9,
+        tol: float = 1e-3,
+        **shared: Any,
+    ) -> None:
+        super().__init__(**shared)
+        self.dropout = dropout
+        self.optimizer = optimizer
+        self.momentum = momentum
+        self.tol = tol
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self.dropout != "auto":
+            check_number("dropout", self.dropout, high=1, open_high=True)
+        check_choice("optimizer", self.optimizer, ("adam", "sgd"))
+        check_number("momentum", self.momentum, high=1, open_high=True)
+        check_number("tol", self.tol)
+
+    def _resolve(self, n_features: int) -> dict[str, Any]:
+        if self.dropout != "auto":
+            return super()._resolve(n_features)
+        wide = self.backbone is None and n_features >= WIDE
+        return {**super()._resolve(n_features), "dropout": self._wide_dropout if wide else 0.0}
+
+    def _groups(self) -> Sequence[Group]:
+        return [Group(dropout=self._value("dropout"))]
+
+
+def _all_train(fold: Fold) -> bool:
+    return len(fold.held) == len(fold.train) and bool((fold.held == fold.train).all())

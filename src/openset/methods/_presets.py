@@ -1,4 +1,4 @@
-"""The paper's hyper-parameters (its table "Hyperparameters", and what it leaves unsaid).
+"""Settings: CoLOR's groups, and the paper's hyper-parameters (its table, and what it leaves unsaid).
 
 The paper's train for 200 epochs of the smaller domain, evaluate after each, and take features as they are.
 ``amazon_minilm`` is ours, for the stand-in of the Amazon reviews: narrower and 1000 steps.
@@ -6,57 +6,36 @@ The paper's train for 200 epochs of the smaller domain, evaluate after each, and
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from typing import Any, NamedTuple
+
+
+class Group(NamedTuple):
+    """Settings shared by one group of members.
+
+    ``bound`` limits the multipliers of the group's constraints, ``dropout`` is the share of inputs and hidden
+    units dropped in training, and ``sharpness`` is m in mean σ(m·h), the recall that the weights see: below 1
+    it still pulls at rows that a head calls known.
+    """
+
+    bound: float = math.inf
+    dropout: float = 0.0
+    sharpness: float = 0.6
+
 
 PAPER_GRID = (0.02, 0.05, 0.10, 0.15, 0.20, 0.25, 0.30, 0.35, 0.40, 0.45)
 LOW_GRID = (0.002, 0.005, 0.01, 0.02, 0.04, 0.06, 0.09, 0.13, 0.18, 0.25)
 
-COLOR_AUTO: dict[str, dict[str, Any]] = {
-    "paper": {
-        "grid": PAPER_GRID,
-        "members": 1,
-        "learning_rate": 1e-3,
-        "max_steps": 3000,
-        "evaluate_every": 250,
-    },
-    "pooled": {
-        "grid": LOW_GRID,
-        "members": 5,
-        "learning_rate": 3e-3,
-        "max_steps": 1500,
-        "evaluate_every": 125,
-        "multiplier_bounds": (0.1, 0.3, 1.0),
-    },
-}
-"""What "auto" stands for under each rule of selection; docs/decisions/0016 says how it was found."""
-COLOR_AUTO_WITH_BACKBONE = {"members": 1, "multiplier_bounds": (0.2,)}
-"""A backbone is too dear to be trained for every group."""
 WIDE = 256
-"""Features from which on dropout is worth its while; narrower tables lose by it, and gain by a larger bound."""
-COLOR_AUTO_NARROW: dict[str, dict[str, Any]] = {"paper": {}, "pooled": {"logit_multiplier": 0.6}}
-"""A flatter recall still pulls at rows that a head calls known: without it heads end by calling nothing novel."""
-COLOR_AUTO_WIDE: dict[str, dict[str, Any]] = {
-    "paper": {"dropout": 0.4},
-    "pooled": {
-        "multiplier_bounds": (0.1, 0.3, 0.1),
-        "dropout": (0.0, 0.2, 0.2),
-        "logit_multiplier": (1.0, 0.6, 1.0),
-    },
-}
-
-
-def color_auto(selection: str, n_features: int, *, backbone: bool, own_groups: bool) -> dict[str, Any]:
-    """What "auto" stands for in CoLOR's parameters; ``own_groups``: the user gave bounds or dropout.
-
-    >>> color_auto("paper", 768, backbone=False, own_groups=False)["dropout"]
-    0.4
-    """
-    values = {"dropout": 0.0, "logit_multiplier": 1.0, **COLOR_AUTO[selection]}
-    if backbone:
-        return {**values, **(COLOR_AUTO_WITH_BACKBONE if selection == "pooled" else {})}
-    if n_features < WIDE:
-        return {**values, **COLOR_AUTO_NARROW[selection]}
-    return values if own_groups else {**values, **COLOR_AUTO_WIDE[selection]}
+"""Features from which on dropout helps; narrower tables lose by it, and gain by a larger bound."""
+NARROW_GROUPS = (Group(0.1), Group(0.3), Group(1.0))
+"""CoLOR's groups on tables. Their flat recall still pulls at rows that a head calls known; without it heads end
+by calling nothing novel. docs/decisions/0016 says how they were found."""
+WIDE_GROUPS = (Group(0.1, 0.0, 1.0), Group(0.3, 0.2, 0.6), Group(0.1, 0.2, 1.0))
+BACKBONE_GROUPS = (Group(0.2, 0.0, 1.0),)
+"""Training a backbone for every group is too slow; use one group."""
+FAST_GROUPS = {False: (Group(0.1),), True: (Group(0.1, 0.2, 1.0),)}
+"""Of ``effort="fast"``, for narrow and for wide tables; docs/decisions/0022 says how they were chosen."""
 
 
 _PROTOCOL: dict[str, Any] = {
@@ -101,9 +80,7 @@ _COLOR: dict[str, dict[str, Any]] = {
 }
 
 PRESETS: dict[str, dict[str, dict[str, Any]]] = {
-    "color": {
-        name: {**values, "dual_optimizer": "adam", "selection": "paper"} for name, values in _COLOR.items()
-    },
+    "color_paper": {name: {**values, "dual_optimizer": "adam"} for name, values in _COLOR.items()},
     "dd": {
         "amazon_reviews": {**_AMAZON, "learning_rate": 1e-2},
         "cifar100": {**_CIFAR, "learning_rate": 1e-2, "l2": 3e-5},
@@ -124,7 +101,7 @@ PRESETS["pulse"] = {
     "sun397_resnet50": {**_SUN_RESNET, "learning_rate": 1e-3, "l2": 3e-5},
     "sun397_vitl14": {**_SUN_VIT, "learning_rate": 1e-3, "l2": 3e-5},
 }
-PRESETS["conop"] = PRESETS["color"]
+PRESETS["conop"] = PRESETS["color_paper"]
 """The same settings without the shared body."""
 for _name in ("source_only", "msp", "entropy", "mls", "energy"):
     PRESETS[_name] = PRESETS["dd"]

@@ -5,27 +5,30 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from sklearn.utils import Tags
+from torch import Tensor
+from torch.nn import Module
+from torch.nn.functional import softplus
 
 from openset._utils.arrays import as_rows
 from openset._utils.params import check_integer, check_number, takes_parameters_of
-from openset.base import Problem
+from openset.learn.backbones import output_shape, template_of
+from openset.learn.batches import Batch, Rows, ScaledRows
+from openset.learn.bodies import DropoutMasks
+from openset.learn.heads import CellHeads
+from openset.learn.losses import class_loss, reverse_gradient
+from openset.learn.network import Network
+from openset.learn.objective import Judgement, ScoreTarget, Validation
+from openset.learn.primal_dual import Terms
 from openset.methods._presets import PRESETS
 from openset.methods.boda import BODA, BodaObjective, adversarial_loss
+from openset.problem import Problem, State
 from openset.stats.scaling import NO_SCALING, over_cells
-
-if TYPE_CHECKING:
-    from torch import Tensor
-    from torch.nn import Module
-
-    from openset.learn.batches import Batch, Rows
-    from openset.learn.network import DropoutMasks, Network
-    from openset.learn.primal_dual import Terms
-    from openset.learn.train import HeldOut, Judgement, ScoreTarget
 
 _BODY = "shared"
 
@@ -132,7 +135,7 @@ class ANNA(BODA):
         return AnnaObjective(
             problem.n_classes,
             float(self.t),
-            members=self.members,
+            members=self._n_members(),
             warm_up=float(self.warmup),
             top=min(int(self.top), problem.n_classes - 1),
             mining_scale=float(self.mining_scale),
@@ -140,7 +143,7 @@ class ANNA(BODA):
             target_reversal=float(self.target_reversal),
         )
 
-    def _fit(self, problem: Problem) -> None:
+    def _fit(self, problem: Problem) -> State:
         if self.backbone is None:  # all cells go through one body, so they share one scaling
             target = problem.target_moments
             problem = replace(
@@ -149,14 +152,11 @@ class ANNA(BODA):
                 target_moments=None if target is None else over_cells(target),
             )
         else:
-            from openset.learn.backbones import output_shape, template_of
-            from openset.learn.batches import ScaledRows
-
             rows = ScaledRows(problem.X, NO_SCALING)
-            shape = output_shape(cast("Module", template_of(self.backbone)), rows.row_shape)
+            shape = output_shape(cast(Module, template_of(self.backbone)), rows.row_shape)
             if len(shape) != 2:
                 raise ValueError(f"the backbone returned {shape[0]} numbers a row, but ANNA needs {_advice(2)}")
-        super()._fit(problem)
+        return super()._fit(problem)
 
 
 def _advice(ndim: int) -> str:
@@ -189,8 +189,6 @@ def mining_loss(odds: Tensor, known: Tensor, unknown: Tensor) -> tuple[Tensor, T
 
     ``odds`` are the cells' log p_u / (1 − p_u), (members, rows, cells). Without any marked cell both are 0.
     """
-    from torch.nn.functional import softplus
-
     n_known, n_unknown = known.sum(dim=(1, 2)), unknown.sum(dim=(1, 2))
     loss = (softplus(-odds) * unknown).sum(dim=(1, 2)) / n_unknown.clamp(min=1)
     return loss, n_unknown / (n_known + n_unknown).clamp(min=1)
@@ -202,15 +200,14 @@ def domain_loss(logits: Tensor, unknown: Tensor, *, is_source: bool) -> Tensor:
     ``logits`` of "source" by the known and by the unknown discriminator, (members, 2, cells), and ``unknown`` the
     cells' p_u, (members, cells). Each of the two is a mean over all cells.
     """
-    import torch
-    from torch.nn.functional import softplus
-
     weights = torch.stack([1 - unknown, unknown], dim=1)
     return (weights * softplus(-logits if is_source else logits)).mean(dim=-1).sum(dim=-1)
 
 
 class AnnaObjective(BodaObjective):
     """Source cross entropy in the warm-up; mining, alignment and BODA's boundary after it."""
+
+    adapts = True
 
     def __init__(
         self,
@@ -225,7 +222,7 @@ class AnnaObjective(BodaObjective):
         target_reversal: float,
     ) -> None:
         super().__init__(n_classes, t)
-        self.kinds = {_BODY: "cells"}
+        self.head_kinds = {_BODY: "cells"}
         self.warm_up = warm_up
         self._top, self._mining_scale = top, mining_scale
         self._domain_reversal, self._target_reversal = domain_reversal, target_reversal
@@ -236,17 +233,11 @@ class AnnaObjective(BodaObjective):
         return {"warm": self._warm}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on from there."""
+        """Restore what ``state()`` returned."""
         self._warm = np.array(state["warm"])
 
     def terms(self, network: Network, batch: Batch, masks: DropoutMasks) -> Terms:
         """One loss for source and target together, where the authors take a step on each in turn."""
-        import torch
-
-        from openset.learn.losses import class_loss
-        from openset.learn.network import CellHeads
-        from openset.learn.primal_dual import Terms
-        from openset.learn.reversal import reverse_gradient
 
         heads = network.heads[_BODY]
         assert isinstance(heads, CellHeads)
@@ -277,17 +268,17 @@ class AnnaObjective(BodaObjective):
         )
         return Terms((1 - share) * class_term + share * mining + boundary + alignment)
 
-    def adapt(self, held_out: HeldOut, target_rows: Rows, score_target: ScoreTarget) -> bool:
+    def adapt(self, validation: Validation, target_rows: Rows, score_target: ScoreTarget) -> bool:
         """Nothing settles before the warm-up is over, and the loss is another one after it."""
-        settled = self._warm[held_out.member]
-        self._warm[held_out.member] = held_out.step >= self._warm_up_steps(held_out)
+        settled = self._warm[validation.member]
+        self._warm[validation.member] = validation.step >= self._warm_up_steps(validation)
         return not settled
 
-    def judge(self, held_out: HeldOut) -> Judgement:
+    def judge_member(self, validation: Validation) -> Judgement:
         """As BODA's, but a network of the warm-up is kept only if there is no other."""
-        judgement = super().judge(held_out)
-        adapted = held_out.step > self._warm_up_steps(held_out)
+        judgement = super().judge_member(validation)
+        adapted = validation.step > self._warm_up_steps(validation)
         return judgement if adapted else replace(judgement, key=-math.inf)
 
-    def _warm_up_steps(self, held_out: HeldOut) -> int:
-        return math.ceil(self.warm_up * held_out.max_steps)
+    def _warm_up_steps(self, validation: Validation) -> int:
+        return math.ceil(self.warm_up * validation.max_steps)

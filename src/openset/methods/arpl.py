@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from torch import Tensor
 
 from openset._utils.params import check_number, takes_parameters_of
-from openset.base import Problem
-from openset.methods._known_classes import class_metrics
-from openset.methods._network import HeadOutputs, NetworkClassifier
+from openset.learn.batches import Batch
+from openset.learn.bodies import DropoutMasks
+from openset.learn.losses import class_loss
+from openset.learn.network import Network
+from openset.learn.primal_dual import Terms
+from openset.methods._heads import HeadOutputs
+from openset.methods._known_classes import ClassObjective
+from openset.methods._network import NetworkClassifier
 from openset.methods._presets import PRESETS
+from openset.persistence.onnx.scores import onnx_highest_logit
+from openset.problem import Problem
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
-    from openset.learn.batches import Batch
-    from openset.learn.network import DropoutMasks, Network
-    from openset.learn.primal_dual import Terms
-    from openset.learn.train import HeldOut, Judgement
+    from openset.persistence.onnx.graph import Value
 
 _BODY = "shared"
 
@@ -77,6 +81,9 @@ class ARPL(NetworkClassifier):
     def _member_scores(self, outputs: HeadOutputs) -> NDArray[np.floating]:
         return -outputs["classes"].max(axis=-1)
 
+    def _onnx_scores(self, outputs: Mapping[str, Value]) -> Value:
+        return onnx_highest_logit(outputs["classes"])
+
 
 def arpl_loss(logits: Tensor, distances: Tensor, radius: Tensor, y: Tensor, weight: float = 0.1) -> Tensor:
     """Cross entropy plus the radius term, one value a member.
@@ -84,33 +91,21 @@ def arpl_loss(logits: Tensor, distances: Tensor, radius: Tensor, y: Tensor, weig
     ``logits`` and ``distances`` (‖z − P_k‖²/m) are (members, rows, k), ``radius`` (members, 1), ``y`` (members,
     rows).
     """
-    from openset.learn.losses import class_loss
-
     own = distances.gather(-1, y.unsqueeze(-1)).squeeze(-1)
     return class_loss(logits, y) + weight * (own - radius + 1).relu().mean(dim=1)
 
 
-class ArplObjective:
-    """ARPL's loss on source rows."""
-
-    n_constraints = 0
+class ArplObjective(ClassObjective):
+    """ARPL's loss on source rows, judged by the cross entropy of validation rows."""
 
     def __init__(self, n_classes: int, weight: float) -> None:
-        self.bodies = {_BODY: {"classes": n_classes}}
-        self.kinds = {_BODY: "reciprocal"}
+        super().__init__(n_classes, _BODY)
+        self.head_kinds = {_BODY: "reciprocal"}
         self._weight = weight
 
     def terms(self, network: Network, batch: Batch, masks: DropoutMasks) -> Terms:
         """Points and radius are parameters of the heads."""
-        from openset.learn.primal_dual import Terms
 
         outputs = network(batch.source(batch.x), _BODY, masks)
         radius = network.heads[_BODY].get_parameter("radius")
         return Terms(arpl_loss(outputs["classes"], outputs["distances"], radius, batch.y, self._weight))
-
-    def judge(self, held_out: HeldOut) -> Judgement:
-        """The lower the held-out cross entropy the better."""
-        from openset.learn.train import Judgement
-
-        metrics = class_metrics(held_out)
-        return Judgement(key=-metrics["class_loss"], metrics=metrics)

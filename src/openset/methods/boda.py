@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from scipy.special import expit, logsumexp
+from torch import Tensor
 
 from openset._utils.params import check_number, takes_parameters_of
-from openset.base import Problem
+from openset.learn.batches import Batch
+from openset.learn.bodies import DropoutMasks
+from openset.learn.losses import class_loss, reverse_gradient
+from openset.learn.network import Network
+from openset.learn.objective import Judgement, Objective, Validation
+from openset.learn.primal_dual import Terms
+from openset.methods._heads import HeadOutputs
 from openset.methods._known_classes import class_metrics
-from openset.methods._network import HeadOutputs, NetworkClassifier
+from openset.methods._network import NetworkClassifier
 from openset.methods._presets import PRESETS
+from openset.problem import Problem
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
-    from openset.learn.batches import Batch
-    from openset.learn.network import DropoutMasks, Network
-    from openset.learn.primal_dual import Terms
-    from openset.learn.train import HeldOut, Judgement
+    from openset.persistence.onnx.graph import Value
 
 _BODY = "shared"
 _EPSILON = 1e-6
@@ -80,6 +85,9 @@ class BODA(NetworkClassifier):
     def _member_scores(self, outputs: HeadOutputs) -> NDArray[np.float64]:
         return unknown_log_odds(outputs["classes"], outputs["unknown"])
 
+    def _onnx_scores(self, outputs: Mapping[str, Value]) -> Value:
+        return outputs["unknown"].take(0, axis=2) - outputs["classes"].over("LogSumExp", -1)
+
 
 def unknown_log_odds(classes: NDArray[Any], unknown: NDArray[Any]) -> NDArray[np.float64]:
     """log p_u / (1 − p_u) of a softmax over (..., k) class logits and (..., 1) unknown logits."""
@@ -96,10 +104,8 @@ def adversarial_loss(classes: Tensor, unknown: Tensor, t: float = 0.5) -> Tensor
     return -(t * novel + (1 - t) * known).mean(dim=1)
 
 
-class BodaObjective:
+class BodaObjective(Objective):
     """Cross entropy over k + 1 classes on source, plus the adversarial loss on target."""
-
-    n_constraints = 0
 
     def __init__(self, n_classes: int, t: float) -> None:
         self.bodies = {_BODY: {"classes": n_classes, "unknown": 1}}
@@ -107,11 +113,6 @@ class BodaObjective:
 
     def terms(self, network: Network, batch: Batch, masks: DropoutMasks) -> Terms:
         """The gradient is reversed between body and head, on target rows only."""
-        import torch
-
-        from openset.learn.losses import class_loss
-        from openset.learn.primal_dual import Terms
-        from openset.learn.reversal import reverse_gradient
 
         h = network.represent(batch.x, _BODY, masks)
         h = torch.cat([batch.source(h), reverse_gradient(batch.target(h))], dim=1)
@@ -120,13 +121,11 @@ class BodaObjective:
         source = class_loss(torch.cat([batch.source(classes), batch.source(unknown)], dim=-1), batch.y)
         return Terms(source + adversarial_loss(batch.target(classes), batch.target(unknown), self._t))
 
-    def judge(self, held_out: HeldOut) -> Judgement:
+    def judge_member(self, validation: Validation) -> Judgement:
         """The lower the held-out cross entropy over k + 1 classes, the better."""
-        from openset.learn.train import Judgement
-
-        metrics = class_metrics(held_out)
-        odds = unknown_log_odds(held_out.source["classes"], held_out.source["unknown"])
-        target = unknown_log_odds(held_out.target["classes"], held_out.target["unknown"])
+        metrics = class_metrics(validation)
+        odds = unknown_log_odds(validation.source["classes"], validation.source["unknown"])
+        target = unknown_log_odds(validation.target["classes"], validation.target["unknown"])
         # log p_y over k + 1 classes = log p_y over k classes + log(1 − p_u)
         source_loss = metrics["class_loss"] + float(np.logaddexp(0, odds).mean())
         novel, known = np.log(expit(target) + _EPSILON), np.log(expit(-target) + _EPSILON)

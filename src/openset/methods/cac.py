@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
+from torch import Tensor
 
 from openset._utils.params import check_number, takes_parameters_of
-from openset.base import Problem
+from openset.learn.batches import Batch
+from openset.learn.bodies import DropoutMasks
+from openset.learn.network import Network
+from openset.learn.objective import Judgement, Objective, Validation
+from openset.learn.primal_dual import Terms
+from openset.methods._heads import FittedNetwork, HeadOutputs
 from openset.methods._known_classes import class_metrics
-from openset.methods._network import HeadOutputs, NetworkClassifier
+from openset.methods._network import NetworkClassifier
 from openset.methods._presets import PRESETS
+from openset.problem import Problem, State
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
-    from openset.learn.batches import Batch, ScaledRows
-    from openset.learn.network import DropoutMasks, Network
-    from openset.learn.primal_dual import Terms
-    from openset.learn.train import HeldOut, Judgement
+    from openset.persistence.onnx.graph import Value
 
 _BODY = "shared"
 
@@ -84,25 +87,39 @@ class CAC(NetworkClassifier):
     def _objective(self, problem: Problem) -> CacObjective:
         return CacObjective(problem.n_classes, float(self.magnitude), float(self.weight))
 
-    def _after_training(self, problem: Problem, source: ScaledRows, objective: CacObjective) -> None:
-        self.anchors_ = np.stack(
-            [
-                anchor_means(
-                    self._head_outputs(source, fold.train)["classes"][member],
-                    problem.y[fold.train],
-                    float(self.magnitude),
-                )
-                for member, fold in enumerate(problem.folds)
-            ]
-        )
+    def _learned_state(self, problem: Problem, objective: CacObjective, network: FittedNetwork) -> State:
+        means = [
+            anchor_means(
+                network.source_outputs(fold.train)["classes"][member],
+                problem.y[fold.train],
+                float(self.magnitude),
+            )
+            for member, fold in enumerate(problem.split.folds)
+        ]
+        return {"anchors_": np.stack(means)}
 
     def _class_logits(self, outputs: HeadOutputs) -> NDArray[np.float64]:
         return -rejection(anchor_distances(outputs["classes"], self.anchors_))
+
+    def _onnx_class_logits(self, outputs: Mapping[str, Value]) -> Value:
+        return -self._onnx_rejection(outputs["classes"])
 
     def _member_scores(self, outputs: HeadOutputs) -> NDArray[np.float64]:
         gamma = rejection(anchor_distances(outputs["classes"], self.anchors_))
         least: NDArray[np.float64] = gamma.min(axis=-1)
         return least
+
+    def _onnx_scores(self, outputs: Mapping[str, Value]) -> Value:
+        return self._onnx_rejection(outputs["classes"]).over("Min", -1)
+
+    def _onnx_rejection(self, classes: Value) -> Value:
+        anchors = self.anchors_[:, :, None, :]  # (members, anchors, 1, k)
+        graph = classes.graph
+        apart = graph.apply("Unsqueeze", classes, graph.constant(np.array([1]))) - anchors
+        distances = graph.apply("Transpose", (apart * apart).over("Sum", -1).map("Sqrt"), perm=[0, 2, 1])
+        if anchors.shape[1] == 1:
+            return distances
+        return distances - distances * (-distances).map("Softmax", axis=-1)
 
 
 def cac_loss(logits: Tensor, y: Tensor, magnitude: float = 10.0, weight: float = 0.1) -> Tensor:
@@ -146,10 +163,8 @@ def anchor_means(logits: NDArray[Any], y: NDArray[np.intp], magnitude: float = 1
     return anchors
 
 
-class CacObjective:
+class CacObjective(Objective):
     """CAC's loss on source rows."""
-
-    n_constraints = 0
 
     def __init__(self, n_classes: int, magnitude: float, weight: float) -> None:
         self.bodies = {_BODY: {"classes": n_classes}}
@@ -157,16 +172,13 @@ class CacObjective:
 
     def terms(self, network: Network, batch: Batch, masks: DropoutMasks) -> Terms:
         """The loss with the fixed anchors a·e_k."""
-        from openset.learn.primal_dual import Terms
 
         logits = network(batch.source(batch.x), _BODY, masks)["classes"]
         return Terms(cac_loss(logits, batch.y, self._magnitude, self._weight))
 
-    def judge(self, held_out: HeldOut) -> Judgement:
+    def judge_member(self, validation: Validation) -> Judgement:
         """The lower the held-out anchor loss, the mean distance to the own anchor, the better."""
-        from openset.learn.train import Judgement
-
-        logits = held_out.source["classes"]
+        logits = validation.source["classes"]
         d = anchor_distances(logits, self._magnitude * np.eye(logits.shape[-1]))
-        anchor_loss = float(d[np.arange(len(d)), held_out.y].mean())
-        return Judgement(key=-anchor_loss, metrics={**class_metrics(held_out), "anchor_loss": anchor_loss})
+        anchor_loss = float(d[np.arange(len(d)), validation.y].mean())
+        return Judgement(key=-anchor_loss, metrics={**class_metrics(validation), "anchor_loss": anchor_loss})

@@ -7,20 +7,23 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from torch import Tensor
 
 from openset._utils.params import check_flag, takes_parameters_of
-from openset.base import Problem
+from openset.learn.batches import Batch
+from openset.learn.bodies import DropoutMasks
+from openset.learn.losses import class_loss, known_loss, novel_loss
+from openset.learn.network import Network
+from openset.learn.objective import KEEP_LATEST, Judgement, Objective, Validation
+from openset.learn.primal_dual import Terms
+from openset.methods._heads import HeadOutputs
 from openset.methods._known_classes import class_metrics
-from openset.methods._network import HeadOutputs, NetworkClassifier
+from openset.methods._network import NetworkClassifier
 from openset.methods._presets import PRESETS
+from openset.problem import Problem
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
-    from openset.learn.batches import Batch
-    from openset.learn.network import DropoutMasks, Network
-    from openset.learn.primal_dual import Terms
-    from openset.learn.train import HeldOut, Judgement
+    from openset.persistence.onnx.graph import Value
 
 
 class DomainDiscriminator(NetworkClassifier):
@@ -68,6 +71,9 @@ class DomainDiscriminator(NetworkClassifier):
     def _member_scores(self, outputs: HeadOutputs) -> NDArray[np.floating]:
         return outputs["novelty"][:, :, 0]
 
+    def _onnx_scores(self, outputs: Mapping[str, Value]) -> Value:
+        return outputs["novelty"].take(0, axis=2)
+
 
 def bodies_for(n_classes: int, n_novelty: int, joint: bool) -> dict[str, dict[str, int]]:
     """One body for classes and novelty heads, or one each."""
@@ -85,27 +91,21 @@ def joint_outputs(network: Network, batch: Batch, masks: DropoutMasks) -> tuple[
     return classes, network(batch.x, "novelty", masks)["novelty"]
 
 
-class DiscriminatorObjective:
+class DiscriminatorObjective(Objective):
     """Class cross entropy on source plus domain cross entropy on source and target."""
-
-    n_constraints = 0
 
     def __init__(self, bodies: Mapping[str, Mapping[str, int]]) -> None:
         self.bodies = bodies
 
     def terms(self, network: Network, batch: Batch, masks: DropoutMasks) -> Terms:
         """The domain loss is the mean over both halves of the batch, which are equally large."""
-        from openset.learn.losses import class_loss, known_loss, novel_loss
-        from openset.learn.primal_dual import Terms
 
         classes, novelty = joint_outputs(network, batch, masks)
         domain = (known_loss(batch.source(novelty)) + novel_loss(batch.target(novelty))).sum(dim=1) / 2
         return Terms(class_loss(batch.source(classes), batch.y) + domain)
 
-    def judge(self, held_out: HeldOut) -> Judgement:
+    def judge_member(self, validation: Validation) -> Judgement:
         """The latest network is kept, as the authors do; the held-out domain loss goes into the history."""
-        from openset.learn.train import KEEP_LATEST, Judgement
-
-        source, target = held_out.source["novelty"][:, 0], held_out.target["novelty"][:, 0]
+        source, target = validation.source["novelty"][:, 0], validation.target["novelty"][:, 0]
         loss = float(np.logaddexp(0, source).mean() + np.logaddexp(0, -target).mean()) / 2
-        return Judgement(key=KEEP_LATEST, metrics={**class_metrics(held_out), "domain_loss": loss})
+        return Judgement(key=KEEP_LATEST, metrics={**class_metrics(validation), "domain_loss": loss})

@@ -9,10 +9,11 @@ from numpy.typing import NDArray
 from sklearn.preprocessing import normalize as to_unit_length
 
 from openset._utils.params import check_choice, check_flag, check_integer, takes_parameters_of
-from openset.base import OpenSetClassifier, Problem
+from openset.base import OpenSetClassifier
 from openset.methods._presets import PRESETS
+from openset.problem import Problem, State
 from openset.stats.neighbours import nearest_rows
-from openset.stats.scaling import fit_scaling, scale_in_double
+from openset.stats.scaling import Scaling, fit_scaling, scale_in_double
 
 _CLOSEST = 1e-9
 """A distance below this counts as this much where its logarithm is taken."""
@@ -82,19 +83,21 @@ class KNN(OpenSetClassifier):
         check_flag("normalize", self.normalize)
         check_choice("standardize", self.standardize, ("auto", "global", "feature", None))
 
-    def _fit(self, problem: Problem) -> None:
-        self.scaling_ = fit_scaling(problem.source_moments, None, self.standardize)
-        kept = problem.folds[0].train
-        self.rows_ = self._scaled(problem.X[kept])
-        self.row_classes_ = problem.y[kept]
+    def _fit(self, problem: Problem) -> State:
+        scaling, kept = fit_scaling(problem.source_moments, None, self.standardize), problem.split.folds[0].train
+        return {
+            "scaling_": scaling,
+            "rows_": self._scaled(problem.X[kept], scaling),
+            "row_classes_": problem.y[kept],
+        }
 
-    def _scaled(self, rows: NDArray[np.floating]) -> NDArray[np.float64]:
-        scaled = scale_in_double(self.scaling_, rows)
+    def _scaled(self, rows: NDArray[np.floating], scaling: Scaling) -> NDArray[np.float64]:
+        scaled = scale_in_double(scaling, rows)
         return np.ascontiguousarray(to_unit_length(scaled) if self.normalize else scaled)
 
     def _outputs(self, rows: NDArray[np.floating]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         k = min(self.n_neighbors, len(self.rows_))
-        distances, neighbours = nearest_rows(self.rows_, self._scaled(rows), k)
+        distances, neighbours = nearest_rows(self.rows_, self._scaled(rows, self.scaling_), k)
         logits = vote_logits(self.row_classes_[neighbours], len(self.classes_))
         return logits, distances[:, -1] if self.distance == "kth" else mean_log_distance(distances)
 

@@ -11,8 +11,9 @@ from scipy.spatial.distance import cdist
 from sklearn.covariance import empirical_covariance, ledoit_wolf_shrinkage, shrunk_covariance
 
 from openset._utils.params import check_choice, check_number, takes_parameters_of
-from openset.base import OpenSetClassifier, Problem
+from openset.base import OpenSetClassifier
 from openset.methods._presets import PRESETS
+from openset.problem import Problem, State
 from openset.stats.scaling import fit_scaling, scale_in_double
 
 _LEAST_VARIANCE = 1e-8
@@ -73,24 +74,29 @@ class Mahalanobis(OpenSetClassifier):
         check_number("shrinkage", self.shrinkage, high=1, optional=True)
         check_choice("standardize", self.standardize, ("auto", "global", "feature", None))
 
-    def _fit(self, problem: Problem) -> None:
-        self.scaling_ = fit_scaling(problem.source_moments, None, self.standardize)
-        kept = problem.folds[0].train
-        rows, y = scale_in_double(self.scaling_, problem.X[kept]), problem.y[kept]
+    def _fit(self, problem: Problem) -> State:
+        scaling, kept = fit_scaling(problem.source_moments, None, self.standardize), problem.split.folds[0].train
+        rows, y = scale_in_double(scaling, problem.X[kept]), problem.y[kept]
         means = np.stack([rows[y == c].mean(axis=0) for c in range(problem.n_classes)])
-        covariance, self.shrinkage_ = within_covariance(rows - means[y], self.shrinkage)
+        covariance, shrinkage = within_covariance(rows - means[y], self.shrinkage)
         lower = cholesky(covariance, lower=True)
-        self.whitening_ = np.ascontiguousarray(solve_triangular(lower, np.eye(len(lower)), lower=True).T)
-        self.means_ = self._whitened(means)
-
-    def _whitened(self, scaled: NDArray[np.floating]) -> NDArray[np.float64]:
-        # one product for every row: in a product of matrices a row's rounding depends on the rows beside it
-        return np.matmul(scaled[:, None, :], self.whitening_)[:, 0, :]
+        whitening = np.ascontiguousarray(solve_triangular(lower, np.eye(len(lower)), lower=True).T)
+        return {
+            "scaling_": scaling,
+            "shrinkage_": shrinkage,
+            "whitening_": whitening,
+            "means_": _whitened(means, whitening),
+        }
 
     def _outputs(self, rows: NDArray[np.floating]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        whitened = self._whitened(scale_in_double(self.scaling_, rows))
+        whitened = _whitened(scale_in_double(self.scaling_, rows), self.whitening_)
         squared = cdist(whitened, self.means_, "sqeuclidean")
         return -squared / 2, squared.min(axis=1)
+
+
+def _whitened(scaled: NDArray[np.floating], whitening: NDArray[np.float64]) -> NDArray[np.float64]:
+    # one product for every row: in a product of matrices a row's rounding depends on the rows beside it
+    return np.matmul(scaled[:, None, :], whitening)[:, 0, :]
 
 
 def within_covariance(

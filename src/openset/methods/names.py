@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from sklearn.preprocessing import normalize as to_unit_length
 
 from openset._utils.params import check_number, takes_parameters_of
-from openset.base import OpenSetClassifier, Problem
+from openset.base import OpenSetClassifier
 from openset.methods._presets import PRESETS
+from openset.problem import Problem, State
 from openset.stats.name_scores import CLIP_SCALE, mcm_score, name_logits, zoc_log_odds
 
 Vectors = NDArray[np.float64]
@@ -42,13 +43,13 @@ class NameMatcher(OpenSetClassifier):
         super().__init__(**shared)
         self.class_embeddings = class_embeddings
 
-    def _fit(self, problem: Problem) -> None:
-        self.names_ = to_unit_length(self._name_vectors(problem))
+    def _fit(self, problem: Problem) -> State:
+        return {"names_": to_unit_length(self._name_vectors(problem))}
 
     def _name_vectors(self, problem: Problem) -> Vectors:
         given = self.class_embeddings
         if given is None:
-            kept = problem.folds[0].train
+            kept = problem.split.folds[0].train
             rows, y = to_unit_length(problem.X[kept].astype(np.float64)), problem.y[kept]
             return np.stack([rows[y == c].mean(axis=0) for c in range(problem.n_classes)])
         if isinstance(given, Mapping):
@@ -174,13 +175,12 @@ class ZOC(NameMatcher):
         if self.decoder is not None and self.text_encoder is None:
             raise ValueError("decoder proposes names, and text_encoder must embed them: give its folder too.")
 
-    def _fit(self, problem: Problem) -> None:
-        super()._fit(problem)
-        if self.candidate_embeddings is not None:
-            width = problem.X.shape[1]
-            self.candidates_ = to_unit_length(
-                _check_vectors("candidate_embeddings", self.candidate_embeddings, width)
-            )
+    def _fit(self, problem: Problem) -> State:
+        state = super()._fit(problem)
+        if self.candidate_embeddings is None:
+            return state
+        candidates = _check_vectors("candidate_embeddings", self.candidate_embeddings, problem.X.shape[1])
+        return {**state, "candidates_": to_unit_length(candidates)}
 
     def _name_vectors(self, problem: Problem) -> Vectors:
         if self.class_embeddings is None and self.text_encoder is not None:

@@ -7,21 +7,24 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from torch import Tensor
 
 from openset._utils.params import check_choice, check_flag, check_number, takes_parameters_of
-from openset.base import Problem
-from openset.methods._network import HeadOutputs, NetworkClassifier
+from openset.learn.batches import Batch, Rows
+from openset.learn.bodies import DropoutMasks
+from openset.learn.losses import class_loss, non_negative_risk, pu_risks
+from openset.learn.network import Network
+from openset.learn.objective import KEEP_LATEST, Judgement, ScoreTarget, Validation
+from openset.learn.primal_dual import Terms
+from openset.methods._heads import FittedNetwork, HeadOutputs
+from openset.methods._network import NetworkClassifier
 from openset.methods._presets import PRESETS
 from openset.methods.discriminator import DiscriminatorObjective, bodies_for, joint_outputs
+from openset.problem import Problem, State
 from openset.stats.mixture import FROM_LOGITS
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
-    from openset.learn.batches import Batch, Rows, ScaledRows
-    from openset.learn.network import DropoutMasks, Network
-    from openset.learn.primal_dual import Terms
-    from openset.learn.train import HeldOut, Judgement, ScoreTarget
+    from openset.persistence.onnx.graph import Value
 
 SMALLEST_PRIOR = 0.01
 """An estimated prior keeps this distance to 0 and to 1, where nothing could be learned."""
@@ -100,7 +103,7 @@ class UPU(NetworkClassifier):
     def _objective(self, problem: Problem) -> PUObjective:
         return PUObjective(
             bodies_for(problem.n_classes, 1, self.joint),
-            members=self.members,
+            members=self._n_members(),
             prior=self.prior,
             estimator=self.prior_estimator,
             warm_up=self.warmup,
@@ -112,15 +115,20 @@ class UPU(NetworkClassifier):
         """β and γ of nnPU, None for the unbiased risk."""
         return None
 
-    def _after_training(self, problem: Problem, source: ScaledRows, objective: PUObjective) -> None:
-        self.prior_ = objective.priors.copy()
+    def _learned_state(self, problem: Problem, objective: PUObjective, network: FittedNetwork) -> State:
+        return {"prior_": objective.priors.copy()}
 
     def _member_scores(self, outputs: HeadOutputs) -> NDArray[np.floating]:
         return outputs["novelty"][:, :, 0]
 
+    def _onnx_scores(self, outputs: Mapping[str, Value]) -> Value:
+        return outputs["novelty"].take(0, axis=2)
+
 
 class PUObjective(DiscriminatorObjective):
     """A domain discriminator until every member has its prior, then the PU risk; always with the class loss."""
+
+    adapts = True
 
     def __init__(
         self,
@@ -140,8 +148,6 @@ class PUObjective(DiscriminatorObjective):
 
     def terms(self, network: Network, batch: Batch, masks: DropoutMasks) -> Terms:
         """The novelty logit is −g, so that warm-up and PU learning share it."""
-        from openset.learn.losses import class_loss
-        from openset.learn.primal_dual import Terms
 
         if np.isnan(self.priors).any():
             return super().terms(network, batch, masks)
@@ -150,7 +156,6 @@ class PUObjective(DiscriminatorObjective):
         return Terms(class_loss(batch.source(classes), batch.y) + self._risk(batch.source(g), batch.target(g)))
 
     def _risk(self, known: Tensor, mixed: Tensor) -> Tensor:
-        from openset.learn.losses import non_negative_risk, pu_risks
 
         prior = known.new_tensor(self.priors)
         known_risk, rest = pu_risks(known, mixed, prior, self._loss)
@@ -159,14 +164,14 @@ class PUObjective(DiscriminatorObjective):
         step, reported = non_negative_risk(known_risk, rest, *self._non_negative)
         return step + (reported - step).detach()  # the gradient of the one, the value of the other
 
-    def adapt(self, held_out: HeldOut, target_rows: Rows, score_target: ScoreTarget) -> bool:
+    def adapt(self, validation: Validation, target_rows: Rows, score_target: ScoreTarget) -> bool:
         """Estimate a member's prior on its held-out rows, once, when the warm-up is over."""
-        if not np.isnan(self.priors[held_out.member]):
+        if not np.isnan(self.priors[validation.member]):
             return False
-        if held_out.step >= self.warm_up * held_out.max_steps:
-            known = (-part["novelty"][:, 0].astype(np.float64) for part in (held_out.source, held_out.target))
+        if validation.step >= self.warm_up * validation.max_steps:
+            known = (-part["novelty"][:, 0].astype(np.float64) for part in (validation.source, validation.target))
             prior = 1 - self._estimate(*known).value
-            self.priors[held_out.member] = np.clip(prior, SMALLEST_PRIOR, 1 - SMALLEST_PRIOR)
+            self.priors[validation.member] = np.clip(prior, SMALLEST_PRIOR, 1 - SMALLEST_PRIOR)
         return True
 
     def state(self) -> dict[str, Any]:
@@ -174,12 +179,10 @@ class PUObjective(DiscriminatorObjective):
         return {"priors": self.priors}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on from there."""
+        """Restore what ``state()`` returned."""
         self.priors = state["priors"]
 
-    def judge(self, held_out: HeldOut) -> Judgement:
+    def judge_member(self, validation: Validation) -> Judgement:
         """The latest network is kept; the held-out domain loss and the prior go into the history."""
-        from openset.learn.train import KEEP_LATEST, Judgement
-
-        metrics = {**super().judge(held_out).metrics, "prior": float(self.priors[held_out.member])}
+        metrics = {**super().judge_member(validation).metrics, "prior": float(self.priors[validation.member])}
         return Judgement(key=KEEP_LATEST, metrics=metrics)

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from scipy.special import log_softmax
 
 from openset._utils.params import check_number, takes_parameters_of
-from openset.base import Problem
-from openset.methods._network import HeadOutputs
+from openset.learn.batches import Batch, Rows
+from openset.learn.bodies import DropoutMasks
+from openset.learn.losses import class_loss, cvir_loss
+from openset.learn.network import Network
+from openset.learn.objective import KEEP_LATEST, Judgement, ScoreTarget, Validation
+from openset.learn.primal_dual import Terms
+from openset.methods._heads import FittedNetwork, HeadOutputs
 from openset.methods._presets import PRESETS
 from openset.methods.discriminator import (
     DiscriminatorObjective,
@@ -19,14 +26,12 @@ from openset.methods.discriminator import (
     bodies_for,
     joint_outputs,
 )
+from openset.problem import Decision, FitScores, Floats, Problem, State
 from openset.stats.mixture import best_bin_fraction
 from openset.stats.proportions import NOT_IDENTIFIED, ProportionEstimate
 
 if TYPE_CHECKING:
-    from openset.learn.batches import Batch, Rows, ScaledRows
-    from openset.learn.network import DropoutMasks, Network
-    from openset.learn.primal_dual import Terms
-    from openset.learn.train import HeldOut, Judgement, ScoreTarget
+    from openset.persistence.onnx.graph import Value
 
 SMALLEST_RATIO = 0.01
 """Class weights p_T(j)/p_S(j) are kept within this factor of 1 on either side."""
@@ -60,7 +65,7 @@ class PULSE(DomainDiscriminator):
     Attributes
     ----------
     class_shares_ : (members, k) estimated proportions r of the known classes in target
-    novel_fraction_ : PULSE's own estimate α; its interval is BBE's, the widest over members
+    novel_fraction_, estimated_fraction_ : PULSE's own estimate α; its interval is BBE's, the widest over members
 
     References
     ----------
@@ -75,6 +80,9 @@ class PULSE(DomainDiscriminator):
     True
     """
 
+    class_shift_: NDArray[np.float32]
+    estimated_fraction_: ProportionEstimate
+
     _presets: ClassVar[dict[str, dict[str, Any]]] = PRESETS["pulse"]
 
     @takes_parameters_of(DomainDiscriminator)
@@ -87,35 +95,36 @@ class PULSE(DomainDiscriminator):
         check_number("warmup", self.warmup, high=1, open_low=True, open_high=True)
 
     def _objective(self, problem: Problem) -> PulseObjective:
-        assert problem.X_target is not None
         return PulseObjective(
             bodies_for(problem.n_classes, 1, self.joint),
-            members=self.members,
-            n_target=len(problem.X_target),
+            members=self._n_members(),
+            n_target=len(problem.target),
             warm_up=self.warmup,
         )
 
-    def _fit(self, problem: Problem) -> None:
-        self.class_shares_ = np.full((self.members, problem.n_classes), 1 / problem.n_classes)
-        self.class_shift_ = np.zeros((self.members, problem.n_classes), np.float32)
-        super()._fit(problem)
-        if problem.X_target is not None:
-            given = np.bincount(problem.y, minlength=problem.n_classes) / len(problem.y)
-            ratio = np.clip(self.class_shares_ / given, SMALLEST_RATIO, 1 / SMALLEST_RATIO)
-            self.class_shift_ = np.log(ratio).astype(np.float32)
+    def _fit(self, problem: Problem) -> State:
+        equal = np.full((self._n_members(), problem.n_classes), 1 / problem.n_classes)
+        unshifted = {"class_shares_": equal, "class_shift_": np.zeros(equal.shape, np.float32)}
+        return {**unshifted, **super()._fit(problem)}
 
-    def _after_training(self, problem: Problem, source: ScaledRows, objective: PulseObjective) -> None:
-        self.class_shares_ = np.stack(objective.class_shares)
-        self._own_fraction = mean_estimate(objective.novel)
+    def _learned_state(self, problem: Problem, objective: PulseObjective, network: FittedNetwork) -> State:
+        shares = np.stack(objective.class_shares)
+        given = np.bincount(problem.y, minlength=problem.n_classes) / len(problem.y)
+        ratio = np.clip(shares / given, SMALLEST_RATIO, 1 / SMALLEST_RATIO)
+        return {
+            "class_shares_": shares,
+            "class_shift_": np.log(ratio).astype(np.float32),
+            "estimated_fraction_": mean_estimate(objective.novel),
+        }
 
-    def _decide(self, problem: Problem) -> None:
-        super()._decide(problem)
-        self.novel_fraction_ = self._own_fraction
+    def _decide(self, problem: Problem, scores: FitScores) -> Decision:
+        return replace(super()._decide(problem, scores), fraction=self.estimated_fraction_)
 
-    def _head_outputs(self, rows: ScaledRows, chosen: NDArray[np.intp] | None = None) -> HeadOutputs:
-        outputs = super()._head_outputs(rows, chosen)
-        outputs["classes"] = outputs["classes"] + self.class_shift_[:, None, :]
-        return outputs
+    def _class_logits(self, outputs: HeadOutputs) -> Floats:
+        return (outputs["classes"] + self.class_shift_[:, None, :]).astype(np.float64)
+
+    def _onnx_class_logits(self, outputs: Mapping[str, Value]) -> Value:
+        return outputs["classes"] + self.class_shift_[:, None, :].astype(np.float64)
 
 
 def class_shares(
@@ -166,6 +175,8 @@ def mean_estimate(estimates: list[ProportionEstimate]) -> ProportionEstimate:
 class PulseObjective(DiscriminatorObjective):
     """A domain discriminator that, once warmed up, trains on the rows kept as novel."""
 
+    adapts = True
+
     def __init__(
         self, bodies: Mapping[str, Mapping[str, int]], *, members: int, n_target: int, warm_up: float
     ) -> None:
@@ -178,10 +189,6 @@ class PulseObjective(DiscriminatorObjective):
 
     def terms(self, network: Network, batch: Batch, masks: DropoutMasks) -> Terms:
         """The discriminator's loss in the warm-up, CVIR after it."""
-        import torch
-
-        from openset.learn.losses import class_loss, cvir_loss
-        from openset.learn.primal_dual import Terms
 
         if not self._warm.all():
             return super().terms(network, batch, masks)
@@ -193,15 +200,15 @@ class PulseObjective(DiscriminatorObjective):
         domain = cvir_loss(batch.source(logit), batch.target(logit), kept, novel)
         return Terms(class_loss(batch.source(classes), batch.y) + domain)
 
-    def adapt(self, held_out: HeldOut, target_rows: Rows, score_target: ScoreTarget) -> bool:
+    def adapt(self, validation: Validation, target_rows: Rows, score_target: ScoreTarget) -> bool:
         """Estimate class shares and the novel share, and keep the rows that look most novel."""
-        if held_out.step < self.warm_up * held_out.max_steps:
+        if validation.step < self.warm_up * validation.max_steps:
             return True
-        member, first = held_out.member, not self._warm[held_out.member]
-        shares = class_shares(held_out.source["classes"], held_out.y, held_out.target["classes"])
-        known = (-part["novelty"][:, 0].astype(np.float64) for part in (held_out.source, held_out.target))
+        member, first = validation.member, not self._warm[validation.member]
+        shares = class_shares(validation.source["classes"], validation.y, validation.target["classes"])
+        known = (-part["novelty"][:, 0].astype(np.float64) for part in (validation.source, validation.target))
         source, target = known
-        novel = best_bin_fraction(source[resample(held_out.y, shares)], target)
+        novel = best_bin_fraction(source[resample(validation.y, shares)], target)
         self.class_shares[member], self.novel[member] = shares, novel
         self.kept[member] = False
         self.kept[member, target_rows] = kept_as_novel(score_target()["novelty"][:, 0], novel.value)
@@ -213,13 +220,11 @@ class PulseObjective(DiscriminatorObjective):
         return {"novel": self.novel, "class_shares": self.class_shares, "kept": self.kept, "warm": self._warm}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on from there."""
+        """Restore what ``state()`` returned."""
         self.novel, self.class_shares = state["novel"], state["class_shares"]
         self.kept, self._warm = state["kept"], state["warm"]
 
-    def judge(self, held_out: HeldOut) -> Judgement:
+    def judge_member(self, validation: Validation) -> Judgement:
         """The latest network is kept; the estimated novel share goes into the history."""
-        from openset.learn.train import KEEP_LATEST, Judgement
-
-        novel = self.novel[held_out.member].value if self._warm[held_out.member] else float("nan")
-        return Judgement(KEEP_LATEST, {**super().judge(held_out).metrics, "novel_fraction": novel})
+        novel = self.novel[validation.member].value if self._warm[validation.member] else float("nan")
+        return Judgement(KEEP_LATEST, {**super().judge_member(validation).metrics, "novel_fraction": novel})

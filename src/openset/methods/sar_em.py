@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,10 +14,12 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
 from openset._utils.params import check_choice, check_flag, check_integer, check_number, takes_parameters_of
-from openset.base import OpenSetClassifier, Problem, doubt
+from openset.base import OpenSetClassifier
 from openset.methods._presets import PRESETS
+from openset.problem import FitScores, Problem, State
 from openset.stats.records import make_records
-from openset.stats.scaling import fit_scaling
+from openset.stats.scaling import Scaling, fit_scaling
+from openset.stats.scores import msp_score
 
 WINDOW = 10
 SETTLED = 1e-4
@@ -111,15 +114,20 @@ class SAREM(OpenSetClassifier):
 
     # ------------------------------------------------------------------ fitting
 
-    def _fit(self, problem: Problem) -> None:
-        self.scaling_ = fit_scaling(problem.source_moments, problem.target_moments, self.standardize)
-        train = problem.folds[0].train
-        source = self._scaled(problem.X[train])
+    def _fit(self, problem: Problem) -> State:
+        scaling = fit_scaling(problem.source_moments, problem.target_moments, self.standardize)
+        train = problem.split.folds[0].train
+        source = _scaled(scaling, problem.X[train])
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # EM needs no round to be exact
-            self.class_weights_ = self._fit_classes(source, problem.y[train], problem.n_classes)
+            state = {
+                "scaling_": scaling,
+                "class_weights_": self._fit_classes(source, problem.y[train], problem.n_classes),
+            }
             if problem.X_target is not None:
-                self._fit_em(source, self._scaled(problem.X_target[problem.target_folds[0].train]))
+                target = problem.X_target[problem.split.target_folds[0].train]
+                state |= self._fit_em(source, _scaled(scaling, target))
+        return state
 
     def _fit_classes(self, rows: Array, y: NDArray[np.intp], n_classes: int) -> Array:
         if n_classes == 1:
@@ -128,7 +136,7 @@ class SAREM(OpenSetClassifier):
         weights: Array = np.column_stack([model.coef_, model.intercept_])
         return weights if n_classes > 2 else np.concatenate([np.zeros_like(weights), weights])
 
-    def _fit_em(self, source: Array, target: Array) -> None:
+    def _fit_em(self, source: Array, target: Array) -> State:
         x = np.concatenate([source, target])
         s = (np.arange(len(x)) < len(source)).astype(np.float64)
         columns = list(range(x.shape[1])) if self.propensity_features is None else list(self.propensity_features)
@@ -156,30 +164,37 @@ class SAREM(OpenSetClassifier):
         if self.refit:
             inverse = s / np.maximum(e, SMALLEST_PROPENSITY)
             doubled.fit(is_known, np.concatenate([inverse, (1 - s) + s - inverse]))
-        self.known_, self.propensity_ = doubled.weights, np.zeros(x.shape[1] + 1)
-        self.propensity_[[*columns, -1]] = propensity.weights
-        self.n_steps_ = len(rounds)
+        weights = np.zeros(x.shape[1] + 1)
+        weights[[*columns, -1]] = propensity.weights
         likelihood, mean = np.array(rounds).T
-        self.history_ = make_records({"log_likelihood": likelihood, "target_propensity": mean})
+        return {
+            "known_": doubled.weights,
+            "propensity_": weights,
+            "n_steps_": len(rounds),
+            "history_": make_records({"log_likelihood": likelihood, "target_propensity": mean}),
+        }
 
-    def _held_out_target_scores(self, problem: Problem) -> Array:
-        assert problem.X_target is not None
-        fold, scores = problem.target_folds[0], np.full(len(problem.X_target), np.nan)
-        if not np.array_equal(fold.held, fold.train):  # else there were too few rows to hold any out
-            scores[fold.held] = self._outputs(problem.X_target[fold.held])[1]
-        return scores
+    def _score_fit(self, problem: Problem) -> FitScores:
+        scores = super()._score_fit(problem)
+        if problem.X_target is None:
+            return scores
+        fold, own = problem.split.target_folds[0], np.full(len(problem.X_target), np.nan)
+        if not np.array_equal(fold.held, fold.train):  # else there were too few rows for validation
+            own[fold.held] = scores.target_score[fold.held]
+        return replace(scores, target_validation_score=own)
 
     # ------------------------------------------------------------------ scoring
 
-    def _scaled(self, rows: NDArray[np.floating]) -> Array:
-        return self.scaling_.apply(rows.astype(np.float64)).astype(np.float64, copy=False)
-
     def _outputs(self, rows: NDArray[np.floating]) -> tuple[Array, Array]:
-        x = self._scaled(rows)
+        x = _scaled(self.scaling_, rows)
         logits = x @ self.class_weights_[:, :-1].T + self.class_weights_[:, -1]
         if not self.n_target_:
-            return logits, doubt(logits)
+            return logits, msp_score(logits)
         return logits, -(x @ self.known_[:-1] + self.known_[-1])
+
+
+def _scaled(scaling: Scaling, rows: NDArray[np.floating]) -> Array:
+    return scaling.apply(rows.astype(np.float64)).astype(np.float64, copy=False)
 
 
 def expected_known(f: ArrayLike, e: ArrayLike, s: ArrayLike) -> Array:

@@ -2,28 +2,34 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from scipy.special import softmax
+from torch import Tensor
 
 from openset._utils.params import check_integer, check_number, takes_parameters_of
-from openset.base import Problem
+from openset.learn.batches import Batch, Rows
+from openset.learn.bodies import DropoutMasks
+from openset.learn.losses import class_loss
+from openset.learn.network import Network
+from openset.learn.objective import KEEP_LATEST, Judgement, Objective, ScoreTarget, Validation
+from openset.learn.primal_dual import Terms
+from openset.methods._heads import FittedNetwork, HeadOutputs
 from openset.methods._known_classes import class_metrics
-from openset.methods._network import HeadOutputs, NetworkClassifier
+from openset.methods._network import NetworkClassifier
 from openset.methods._presets import PRESETS
+from openset.persistence.onnx.scores import onnx_entropy
+from openset.problem import Problem, State
 from openset.stats.clusters import two_means
 from openset.stats.scores import normalised_entropy_score
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
-    from openset.learn.batches import Batch, Rows, ScaledRows
-    from openset.learn.network import DropoutMasks, Network
-    from openset.learn.primal_dual import Terms
-    from openset.learn.train import HeldOut, Judgement, ScoreTarget
+    from openset.persistence.onnx.graph import Value
 
 _BODY = "shared"
 
@@ -104,21 +110,24 @@ class SHOT(NetworkClassifier):
         check_integer("batch_size", self.batch_size, low=2)  # one row has no variance to normalise by
 
     def _objective(self, problem: Problem) -> ShotObjective:
-        assert problem.X_target is not None
         return ShotObjective(
             problem.n_classes,
-            members=self.members,
-            n_target=len(problem.X_target),
+            members=self._n_members(),
+            n_target=len(problem.target),
             source_share=float(self.source_share),
             label_smoothing=float(self.label_smoothing),
             pseudo_weight=float(self.pseudo_weight),
         )
 
-    def _after_training(self, problem: Problem, source: ScaledRows, objective: ShotObjective) -> None:
-        self.entropy_split_ = objective.split
+    def _learned_state(self, problem: Problem, objective: ShotObjective, network: FittedNetwork) -> State:
+        return {"entropy_split_": objective.split}
 
     def _member_scores(self, outputs: HeadOutputs) -> NDArray[np.float64]:
         return normalised_entropy_score(outputs["classes"])
+
+    def _onnx_scores(self, outputs: Mapping[str, Value]) -> Value:
+        entropy, n_classes = onnx_entropy(outputs["classes"]), len(self.classes_)
+        return entropy / np.float64(np.log(n_classes)) if n_classes > 1 else entropy
 
 
 def pseudo_labels(
@@ -159,8 +168,6 @@ def information_maximisation(logits: Tensor, known: Tensor) -> Tensor:
 
     ``logits`` is (members, rows, k) and ``known`` a mask (members, rows).
     """
-    import math
-
     log_p = logits.log_softmax(dim=-1)
     log_mean = log_p.logsumexp(dim=1) - math.log(logits.shape[1])
     of_mean = -(log_mean.exp() * log_mean).sum(dim=-1)
@@ -172,10 +179,10 @@ def mean_over(values: Tensor, mask: Tensor) -> Tensor:
     return (values * mask).sum(dim=-1) / mask.sum(dim=-1).clamp(min=1)
 
 
-class ShotObjective:
+class ShotObjective(Objective):
     """Smoothed cross entropy on source, and then information maximisation on target under a frozen head."""
 
-    n_constraints = 0
+    adapts = True
 
     def __init__(
         self,
@@ -188,7 +195,7 @@ class ShotObjective:
         pseudo_weight: float = 0.3,
     ) -> None:
         self.bodies = {_BODY: {"classes": n_classes}}
-        self.body_kinds, self.kinds = {_BODY: "bottleneck"}, {_BODY: "weight_norm"}
+        self.body_kinds, self.head_kinds = {_BODY: "bottleneck"}, {_BODY: "weight_norm"}
         self.warm_up = source_share
         self.split = np.full(members, np.nan)
         self.labels = np.full((members, n_target), n_classes, np.int64)
@@ -201,8 +208,6 @@ class ShotObjective:
 
     def terms(self, network: Network, batch: Batch, masks: DropoutMasks) -> Terms:
         """The loss of the stage that training is in."""
-        from openset.learn.losses import class_loss
-        from openset.learn.primal_dual import Terms
 
         if self.in_target_stage:
             # without a gradient neither the optimiser's memory nor L2 moves a weight
@@ -214,8 +219,6 @@ class ShotObjective:
 
     def _target_loss(self, logits: Tensor, rows: Tensor) -> Tensor:
         """A member that finds no known row in its batch learns nothing from it."""
-        import torch
-
         labels = torch.from_numpy(self.labels).to(rows.device).gather(1, rows)
         known = labels < self._n_classes
         chosen = labels.clamp(max=self._n_classes - 1).unsqueeze(-1)
@@ -223,15 +226,15 @@ class ShotObjective:
         loss = self._pseudo_weight * mean_over(cross_entropy, known) + information_maximisation(logits, known)
         return loss * known.any(dim=1)
 
-    def adapt(self, held_out: HeldOut, target_rows: Rows, score_target: ScoreTarget) -> bool:
+    def adapt(self, validation: Validation, target_rows: Rows, score_target: ScoreTarget) -> bool:
         """Renew the pseudo-labels of one member, once the source stage is over."""
-        if held_out.step < self.warm_up * held_out.max_steps:
+        if validation.step < self.warm_up * validation.max_steps:
             return True
-        first = bool(np.isnan(self.split[held_out.member]))
+        first = bool(np.isnan(self.split[validation.member]))
         outputs = score_target(representation=True)
         split = two_means(normalised_entropy_score(outputs["classes"])).split
-        self.split[held_out.member] = split
-        self.labels[held_out.member, target_rows] = pseudo_labels(outputs["classes"], outputs[_BODY], split)
+        self.split[validation.member] = split
+        self.labels[validation.member, target_rows] = pseudo_labels(outputs["classes"], outputs[_BODY], split)
         return first
 
     def state(self) -> dict[str, Any]:
@@ -239,14 +242,12 @@ class ShotObjective:
         return {"labels": self.labels, "split": self.split}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on from there."""
+        """Restore what ``state()`` returned."""
         self.labels, self.split = state["labels"], state["split"]
 
-    def judge(self, held_out: HeldOut) -> Judgement:
+    def judge_member(self, validation: Validation) -> Judgement:
         """The latest network is kept; the share of target rows taken for unknown goes into the history."""
-        from openset.learn.train import KEEP_LATEST, Judgement
-
-        split = self.split[held_out.member]
-        above = normalised_entropy_score(held_out.target["classes"]) > split
+        split = self.split[validation.member]
+        above = normalised_entropy_score(validation.target["classes"]) > split
         unknown = float("nan") if np.isnan(split) else float(above.mean())
-        return Judgement(KEEP_LATEST, {**class_metrics(held_out), "unknown": unknown})
+        return Judgement(KEEP_LATEST, {**class_metrics(validation), "unknown": unknown})

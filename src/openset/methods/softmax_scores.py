@@ -7,15 +7,20 @@ One source-only network, trained by the shared loop, and a function of its class
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from openset._utils.params import check_number, takes_parameters_of
-from openset.methods._network import HeadOutputs
+from openset.methods._heads import HeadOutputs
 from openset.methods.source_only import SourceOnly
+from openset.persistence.onnx.scores import onnx_energy, onnx_entropy, onnx_highest_logit, onnx_msp
 from openset.stats.scores import energy_score, entropy_score, mls_score, msp_score
+
+if TYPE_CHECKING:
+    from openset.persistence.onnx.graph import Value
 
 
 class LogitScore(SourceOnly):
@@ -71,6 +76,9 @@ class MSP(TemperedScore):
     def _member_scores(self, outputs: HeadOutputs) -> NDArray[np.float64]:
         return msp_score(outputs["classes"], self.temperature)
 
+    def _onnx_scores(self, outputs: Mapping[str, Value]) -> Value:
+        return onnx_msp(outputs["classes"], self.temperature)
+
 
 class Entropy(TemperedScore):
     """Entropy of a source-only classifier: score = −Σ p log p with p = softmax(logits / T).
@@ -99,6 +107,9 @@ class Entropy(TemperedScore):
 
     def _member_scores(self, outputs: HeadOutputs) -> NDArray[np.float64]:
         return entropy_score(outputs["classes"], self.temperature)
+
+    def _onnx_scores(self, outputs: Mapping[str, Value]) -> Value:
+        return onnx_entropy(outputs["classes"], self.temperature)
 
 
 class Energy(TemperedScore):
@@ -130,6 +141,9 @@ class Energy(TemperedScore):
     def _member_scores(self, outputs: HeadOutputs) -> NDArray[np.float64]:
         return energy_score(outputs["classes"], self.temperature)
 
+    def _onnx_scores(self, outputs: Mapping[str, Value]) -> Value:
+        return onnx_energy(outputs["classes"], self.temperature)
+
 
 class MLS(LogitScore):
     """Maximum logit score of a source-only classifier: score = −max logit.
@@ -155,3 +169,6 @@ class MLS(LogitScore):
 
     def _member_scores(self, outputs: HeadOutputs) -> NDArray[np.float64]:
         return mls_score(outputs["classes"])
+
+    def _onnx_scores(self, outputs: Mapping[str, Value]) -> Value:
+        return onnx_highest_logit(outputs["classes"])

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from openset.base import Problem, doubt
+from openset.methods._heads import HeadOutputs
 from openset.methods._known_classes import ClassObjective
-from openset.methods._network import HeadOutputs, NetworkClassifier
+from openset.methods._network import NetworkClassifier
 from openset.methods._presets import PRESETS
+from openset.persistence.onnx.scores import onnx_msp
+from openset.problem import Problem
+from openset.stats.scores import msp_score
+
+if TYPE_CHECKING:
+    from openset.persistence.onnx.graph import Value
 
 
 class SourceOnly(NetworkClassifier):
@@ -43,4 +50,7 @@ class SourceOnly(NetworkClassifier):
         return ClassObjective(problem.n_classes)
 
     def _member_scores(self, outputs: HeadOutputs) -> NDArray[np.float64]:
-        return doubt(outputs["classes"])
+        return msp_score(outputs["classes"])
+
+    def _onnx_scores(self, outputs: Mapping[str, Value]) -> Value:
+        return onnx_msp(outputs["classes"])

@@ -27,6 +27,7 @@ from openset._utils.text import listed
 from openset._version import __version__
 from openset.errors import ModelFormatError
 from openset.persistence.codec import Tensors, decode, encode
+from openset.persistence.former import modernise
 from openset.registry import Method, get_method, method_of, methods
 
 FORMAT = "openset-model"
@@ -160,7 +161,10 @@ def _read_weights(manifest: dict[str, Any], folder: Path) -> Tensors:
 def _restore(
     manifest: dict[str, Any], tensors: Tensors, device: str | None, backbone: Any, classifier: Any
 ) -> Any:
-    parameters = decode(manifest["parameters"], tensors)
+    fitted = decode(manifest["fitted"], tensors)
+    name, parameters = modernise(
+        manifest["method"], decode(manifest["parameters"], tensors), int(fitted["n_features_in_"])
+    )
     own_backbone = parameters.get("backbone")
     if backbone is not None and own_backbone is not None:
         parameters["backbone"] = backbone
@@ -169,12 +173,11 @@ def _restore(
             f"this model has a backbone ({own_backbone['code']}): pass load(..., backbone=module) with a "
             "module of the same architecture."
         )
-    fitted = decode(manifest["fitted"], tensors)
     if classifier is not None:
         parameters["classifier"] = fitted["classifier_"] = classifier
     if device is not None:
         parameters["device"] = device
-    model = get_method(manifest["method"]).make(**parameters)
+    model = get_method(name).make(**parameters)
     for name, value in fitted.items():
         setattr(model, name, value)
     return model
@@ -214,7 +217,7 @@ def _encode_parameters(model: Any, tensors: Tensors) -> dict[str, Any]:
 
 
 def _encode_fitted(model: Any, tensors: Tensors) -> dict[str, Any]:
-    own = [name for name in fitted_attributes(model) if name != "classifier_"]
+    own = [name for name in fitted_attributes(model) if name not in ("classifier_", "fit_scores_")]
     return {name: encode(getattr(model, name), tensors, name) for name in own}
 
 

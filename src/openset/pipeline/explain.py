@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from openset.methods._held_out import HeldOutClasses, held_out_classes
+from openset.problem import ValidationClasses
 from openset.stats.groups import FEWEST_ROWS, NovelGroup, NovelGroups, discover_groups
 from openset.stats.known_classes import AccuracyEstimate, estimate_target_accuracy, target_class_proportions
 from openset.stats.scaling import fit_scaling, moments
@@ -95,7 +95,7 @@ def judge_known_classes(
     """
     kept = nearest_known[~called].astype(str)
     counted = np.array([(kept == str(label)).mean() if len(kept) else 0.0 for label in model.classes_.tolist()])
-    held = held_out_classes(model, X, y, X_target) if len(kept) else None
+    held = model.fit_scores_.validation_classes if len(kept) else None
     reason = _why_not(model, held, called)
     if reason or held is None:
         sentence = f"Target shares count predictions as they are, and no accuracy is estimated: {reason}."
@@ -110,7 +110,7 @@ def judge_known_classes(
     return KnownClasses(shares, counted, True, _accuracy(held, novel), sentence)
 
 
-def _why_not(model: Any, held: HeldOutClasses | None, called: NDArray[np.bool_]) -> str:
+def _why_not(model: Any, held: ValidationClasses | None, called: NDArray[np.bool_]) -> str:
     if called.all():
         return "every target row is called novel"
     if held is None or len(held.y) < FEWEST_HELD_OUT:
@@ -121,7 +121,7 @@ def _why_not(model: Any, held: HeldOutClasses | None, called: NDArray[np.bool_])
     return f"class {str(model.classes_[absent[0]])!r} has no held-out row" if len(absent) else ""
 
 
-def _accuracy(held: HeldOutClasses, novel: Floats) -> AccuracyEstimate | None:
+def _accuracy(held: ValidationClasses, novel: Floats) -> AccuracyEstimate | None:
     """None where confidences are so often tied that they miss even the accuracy on the rows they are set on."""
     on_source = estimate_target_accuracy(held.source, held.y, held.source)
     if abs(on_source.value - on_source.source_accuracy) > _CALIBRATED:

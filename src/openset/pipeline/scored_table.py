@@ -72,15 +72,15 @@ def score_rows(model: Any, X: NDArray[np.floating], ids: NDArray[Any]) -> Scored
     if not model.n_target_:
         raise ValueError("the model was fitted without a target, so it calls nothing novel: fit it with one.")
     with config_context(assume_finite=True):
-        found = model.assess(X)
+        found = model.predictions(X)
     labels = _one_type(found.labels)
     return ScoredTable(
         id=ids,
-        predicted=labels[found.predicted_place],
+        predicted=labels[found.predicted_index],
         novelty_score=found.novelty_score,
         p_value=conformal_p_values(model.calibration_scores_, found.novelty_score),
         probabilities=found.probabilities,
-        nearest_known=labels[found.known_place],
+        nearest_known=labels[found.known_index],
         class_columns=class_columns(model.classes_.tolist()),
     )
 

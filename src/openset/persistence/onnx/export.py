@@ -13,9 +13,8 @@ from openset._utils.files import write_atomically
 from openset._version import __version__
 from openset.errors import MissingExtraError
 from openset.persistence.onnx.graph import IR_VERSION, OPSET, Graph, Value
-from openset.persistence.onnx.network import head_values
 from openset.persistence.onnx.pooling import pooled_logits, pooled_scores
-from openset.persistence.onnx.scores import class_logits, doubt, member_scores
+from openset.persistence.onnx.scores import onnx_msp
 
 
 def to_onnx(model: Any, path: str | PathLike[str]) -> None:
@@ -62,6 +61,8 @@ def _refuse_what_cannot(model: Any) -> None:
             f"{name} is no network, so it has no ONNX graph: export color, dd or another method that trains one, "
             "or keep the model with save()."
         )
+    if _owner(model, "_member_scores") is not _owner(model, "_onnx_scores"):
+        raise ValueError(f"{name} has a score of its own but no _onnx_scores beside it, so it is not exported.")
     if model.backbone is not None:
         raise ValueError(
             f"this {name} has a backbone of its own, which is not exported: export the backbone with torch.onnx, "
@@ -74,15 +75,20 @@ def _refuse_what_cannot(model: Any) -> None:
         )
 
 
+def _owner(model: Any, method: str) -> type:
+    """The class that defines a method."""
+    return next(cls for cls in type(model).__mro__ if method in vars(cls))
+
+
 def _answers(x: Value, model: Any) -> tuple[Value, Value, Value]:
-    """Score (n,), probabilities (n, labels) and the place of each row's label, as ``assess`` has them."""
-    raw = head_values(_scaled(x, model), model)
+    """Score (n,), probabilities (n, labels) and the index of each row's label, as ``predictions`` has them."""
+    raw = model._onnx_heads(_scaled(x, model))
     outputs = {name: value.as_type(np.float64) for name, value in raw.items()}
-    logits = pooled_logits(class_logits(outputs, model), model.architecture_.members)
+    logits = pooled_logits(model._onnx_class_logits(outputs), model.architecture_.members)
     if model._adapts and not model.n_target_:
-        score = doubt(logits)
+        score = onnx_msp(logits)
     else:
-        score = pooled_scores(member_scores(outputs, model), model)
+        score = pooled_scores(model._onnx_scores(outputs), model)
     known, label = logits.map("Softmax", axis=-1), logits.map("ArgMax", axis=-1, keepdims=0)
     if not model.n_target_:
         return score, known, label

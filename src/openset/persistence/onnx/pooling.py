@@ -33,7 +33,7 @@ def _on_common_scale(scores: Value, model: Any, member: int) -> Value:
     """``rank_log_odds`` among the member's references, less what the method's own scale takes off."""
     reference = np.asarray(model.pool_references_[member], dtype=np.float64)
     anchors = np.unique(reference)
-    at_anchors = model._on_common_scale(member, anchors)
+    at_anchors = model._on_common_scale(member, anchors, model.pool_references_)
     spread = np.float64(np.std(reference) or 1.0)
     above = (scores - anchors[-1]).map("Relu") / spread
     below = -(-(scores - anchors[0])).map("Relu") / spread

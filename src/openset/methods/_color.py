@@ -1,0 +1,79 @@
+"""What the two CoLORs share: the constrained heads, the table of heads, and the score of the chosen one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from openset._utils.params import check_flag, check_number, check_numbers, takes_parameters_of
+from openset.learn.ledger import Choice
+from openset.methods._heads import HeadOutputs
+from openset.methods._known_classifier import WithKnownClassifier
+
+if TYPE_CHECKING:
+    from openset.persistence.onnx.graph import Value
+
+
+class ColorBase(WithKnownClassifier):
+    """One novelty head for each candidate recall, trained under a recall constraint on the target.
+
+    Parameters
+    ----------
+    grid : candidate recalls α̂, one novelty head each
+    joint : share one body between classes and novelty heads; False trains a body for each
+    max_density_ratio : B, how many times as common a known kind of row may be in target as in source
+    """
+
+    heads_: NDArray[Any]
+    selected_: Any
+
+    _calibrates = False  # the paper uses the head's own threshold; CoLOR corrects for what it compared
+
+    @takes_parameters_of(WithKnownClassifier)
+    def __init__(
+        self,
+        *,
+        grid: Sequence[float],
+        joint: bool = True,
+        max_density_ratio: float = 12.0,
+        **shared: Any,
+    ) -> None:
+        super().__init__(**shared)
+        self.grid = grid
+        self.joint = joint
+        self.max_density_ratio = max_density_ratio
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_numbers("grid", self.grid, "candidate recalls such as (0.02, 0.05, 0.1)", high=1)
+        check_flag("joint", self.joint)
+        check_number("max_density_ratio", self.max_density_ratio, low=1)
+
+    def head_scores(self, X: Any) -> NDArray[np.float32]:
+        """Logits of every novelty head of the network that was kept, (members, rows, heads), in the grid's order.
+
+        ``novelty_score`` is the selected head's; the others show what another choice would have given.
+        """
+        rows = self._scoring_rows(X)
+        if not self.n_target_:
+            raise ValueError("fitted without X_target, so there are no novelty heads: pass X_target to fit.")
+        return self._head_outputs(rows)["novelty"]
+
+    def _member_scores(self, outputs: HeadOutputs) -> NDArray[np.floating]:
+        chosen = np.broadcast_to(self.selected_["head"], len(outputs["novelty"]))
+        return np.stack([novelty[:, head] for novelty, head in zip(outputs["novelty"], chosen, strict=True)])
+
+    def _onnx_scores(self, outputs: Mapping[str, Value]) -> Value:
+        novelty, graph = outputs["novelty"], outputs["novelty"].graph
+        chosen = np.broadcast_to(self.selected_["head"], self.architecture_.members)
+        members = [novelty.take(np.array([m])).take(int(head), axis=2) for m, head in enumerate(chosen)]
+        return members[0] if len(members) == 1 else graph.apply("Concat", *members, axis=0)
+
+
+def row_of(heads: NDArray[Any], member: int, choice: Choice) -> int:
+    """The index of a choice in the table of heads."""
+    found = (heads["member"] == member) & (heads["step"] == choice.step) & (heads["head"] == choice.head)
+    return int(found.argmax())

@@ -1,0 +1,83 @@
+"""What CoLOR decides from: scores of validation rows by all heads and by distance, and checks of the answer."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from openset.methods._heads import FitHeads
+from openset.problem import Problem, Rows
+from openset.stats.diagnostics import (
+    Diagnostic,
+    agreement_of_members,
+    constraint_kept,
+    diagnose_scores,
+    support_of_known,
+)
+from openset.stats.held_out import HeldOutScores
+from openset.stats.neighbours import distance_score
+from openset.stats.novelty import NoveltyEvidence
+
+_MOST_ROWS = 2000
+"""Source rows that distances are measured to, at most."""
+
+Logits = NDArray[np.floating]
+
+
+def validation_scores(heads: FitHeads, problem: Problem) -> HeldOutScores:
+    """Scores of each member's validation rows by every head, (rows, heads + 1).
+
+    A last column holds the distance to the source rows that the member trained on: small new classes that stand
+    apart show there first. Rows that are no vectors have none.
+    """
+    folds, target_folds = problem.split.folds, problem.split.target_folds
+    return HeldOutScores(
+        tuple(
+            _with_distance(
+                heads.source.of(fold.held)["novelty"][member], problem.X[fold.held], problem, fold.train
+            )
+            for member, fold in enumerate(folds)
+        ),
+        tuple(
+            _with_distance(
+                heads.target["novelty"][member, fold.held], problem.target[fold.held], problem, own.train
+            )
+            for member, (fold, own) in enumerate(zip(target_folds, folds, strict=True))
+        ),
+    )
+
+
+def check_answer(
+    validation: HeldOutScores,
+    answer: NoveltyEvidence,
+    problem: Problem,
+    *,
+    member_scores: Logits,
+    called_novel: NDArray[np.bool_],
+    recall: float,
+    candidate_recall: float,
+    fpr: float,
+) -> list[Diagnostic]:
+    """All checks of an answer; ``member_scores`` and ``called_novel`` are of the target rows."""
+    found = [*diagnose_scores(validation, answer, fpr=fpr), constraint_kept(recall, candidate_recall)]
+    if len(member_scores) > 1:
+        found.append(agreement_of_members(member_scores, max(answer.fraction.value, 0.01)))
+    if problem.X.ndim == 2:
+        known = problem.target[~called_novel]
+        found.append(support_of_known(_some(problem.X), _some(known)))
+    return found
+
+
+def _with_distance(
+    logits: Logits, rows: NDArray[np.floating], problem: Problem, train: Rows
+) -> NDArray[np.float64]:
+    if rows.ndim != 2 or len(train) < 5:
+        return logits.astype(np.float64)
+    return np.column_stack([logits, distance_score(_some(problem.X[train]), rows.astype(np.float64))])
+
+
+def _some(rows: NDArray[np.floating]) -> NDArray[np.float64]:
+    """All rows or, if they are many, some spread evenly over them."""
+    if len(rows) > _MOST_ROWS:
+        rows = rows[np.linspace(0, len(rows) - 1, _MOST_ROWS).astype(np.intp)]
+    return rows.astype(np.float64)

@@ -1,0 +1,87 @@
+"""Models of an earlier openset: the method and parameters that they have today.
+
+Until 0.2 one class held both CoLORs (``selection="pooled"`` or ``"paper"``), and its groups of networks were
+three parallel sequences. Scores come from fitted arrays, which have not changed.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+PAPER_GRID = (0.02, 0.05, 0.10, 0.15, 0.20, 0.25, 0.30, 0.35, 0.40, 0.45)
+LOW_GRID = (0.002, 0.005, 0.01, 0.02, 0.04, 0.06, 0.09, 0.13, 0.18, 0.25)
+
+_AUTO: dict[str, dict[str, Any]] = {
+    "paper": {
+        "grid": PAPER_GRID,
+        "members": 1,
+        "learning_rate": 1e-3,
+        "max_steps": 3000,
+        "evaluate_every": 250,
+        "logit_multiplier": 1.0,
+    },
+    "pooled": {"grid": LOW_GRID, "learning_rate": 3e-3, "max_steps": 1500, "evaluate_every": 125},
+}
+"""What "auto" was resolved to; where it still exists it is not here."""
+_FIXED: dict[str, Any] = {
+    "optimizer": "adam",
+    "momentum": 0.9,
+    "tol": 1e-3,
+    "dual_optimizer": "adam",
+    "dual_learning_rate": 0.02,
+    "class_loss_weight": 1.0,
+}
+"""Parameters that CoLOR no longer has, with the values it trains with."""
+_WIDE = 256
+
+
+def modernise(method: str, parameters: Mapping[str, Any], n_features: int) -> tuple[str, dict[str, Any]]:
+    """The method and parameters that a saved model has today; those of today's models come back as they are.
+
+    >>> modernise("color", {"selection": "paper", "grid": "auto", "multiplier_bounds": "auto"}, 8)[0]
+    'color_paper'
+    """
+    if method not in ("color", "conop") or "selection" not in parameters:
+        return method, dict(parameters)
+    given = dict(parameters)
+    rule = given.pop("selection")
+    for name, value in _AUTO[rule].items():
+        if isinstance(given.get(name), str) and given[name] == "auto":
+            given[name] = value
+    if rule == "paper":
+        given.pop("multiplier_bounds", None)
+        return ("color_paper" if method == "color" else "conop"), given
+    lost = {name: given[name] for name, value in _FIXED.items() if given.pop(name, value) != value}
+    if lost:
+        told = ", ".join(f"{name}={value!r}" for name, value in lost.items())
+        warnings.warn(
+            f"this model was fitted with {told}, which CoLOR no longer has: scores are unchanged, but a new "
+            "fit would differ.",
+            UserWarning,
+            stacklevel=4,
+        )
+    has_backbone = given.get("backbone") is not None
+    three = [given.pop(name, "auto") for name in ("multiplier_bounds", "dropout", "logit_multiplier")]
+    return "color", {**given, "groups": _groups(*three, n_features=n_features, has_backbone=has_backbone)}
+
+
+def _groups(bounds: Any, dropout: Any, sharpness: Any, *, n_features: int, has_backbone: bool) -> Any:
+    """Groups from the three parallel sequences, with "auto" resolved as it was."""
+    if all(isinstance(value, str) for value in (bounds, dropout, sharpness)):
+        return "auto"
+    auto: tuple[Any, Any, Any] = ((0.1, 0.3, 1.0), 0.0, 0.6)
+    if has_backbone:
+        auto = ((0.2,), 0.0, 1.0)
+    elif n_features >= _WIDE:
+        is_own = not (isinstance(bounds, str) and isinstance(dropout, str))
+        auto = ((0.1, 0.3, 1.0), 0.0, 1.0) if is_own else ((0.1, 0.3, 0.1), (0.0, 0.2, 0.2), (1.0, 0.6, 1.0))
+    bounds, dropout, sharpness = (
+        default if isinstance(value, str) else value
+        for value, default in zip((bounds, dropout, sharpness), auto, strict=True)
+    )
+    each = [
+        value if isinstance(value, (list, tuple)) else [value] * len(bounds) for value in (dropout, sharpness)
+    ]
+    return [tuple(map(float, group)) for group in zip(bounds, *each, strict=True)]

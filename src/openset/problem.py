@@ -1,0 +1,212 @@
+"""What goes into a fit and what comes out of it, as values: problem, split, scores, decision, predictions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import softmax
+
+from openset.stats.diagnostics import Diagnostic
+from openset.stats.folds import Fold, keep_one_of_each, make_folds, spread_positions, window
+from openset.stats.novelty import NoveltyTest
+from openset.stats.proportions import ProportionEstimate
+from openset.stats.scaling import Moments, incompatible_features
+
+Rows = NDArray[np.intp]
+Floats = NDArray[np.float64]
+State = Mapping[str, Any]
+"""Fitted attributes by name, each with a trailing underscore."""
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """Which rows train, which choose, and which set the threshold."""
+
+    folds: list[Fold]
+    """Source rows of each member: for training, and for validation."""
+    target_folds: list[Fold]
+    """Target rows of each member; empty without a target."""
+    calibration: Rows
+    """Source rows that no member trains or chooses on, for the threshold."""
+
+    @property
+    def calibration_is_unseen(self) -> bool:
+        """Whether no member trained on a calibration row."""
+        return not any(np.isin(self.calibration, fold.train).any() for fold in self.folds)
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What a method learns from: checked arrays, class indices, and the split of the rows."""
+
+    X: NDArray[np.floating]
+    y: NDArray[np.intp]
+    X_target: NDArray[np.floating] | None
+    n_classes: int
+    seed: np.random.SeedSequence
+    split: Split
+    source_moments: Moments
+    target_moments: Moments | None
+
+    @property
+    def target(self) -> NDArray[np.floating]:
+        """The target rows, where there must be some."""
+        assert self.X_target is not None
+        return self.X_target
+
+
+@dataclass(frozen=True, eq=False)
+class ValidationClasses:
+    """Class probabilities (rows, k) of rows, each by members that did not train on it.
+
+    ``y`` has the class index of each source row, ``target_rows`` the index of each target row.
+    """
+
+    source: Floats
+    y: NDArray[np.intp]
+    target: Floats
+    target_rows: Rows
+
+
+@dataclass(frozen=True, eq=False)
+class FitScores:
+    """The rows of a fit, scored once after training. Not part of a saved model."""
+
+    split: Split
+    state: State = field(default_factory=dict)
+    """Fitted attributes that came out of scoring."""
+    target_logits: Floats = field(default_factory=lambda: np.empty((0, 0)))
+    target_score: Floats = field(default_factory=lambda: np.empty(0))
+    target_validation_score: Floats = field(default_factory=lambda: np.empty(0))
+    """The same by members that did not train on the row; NaN where every member did."""
+    calibration_score: Floats = field(default_factory=lambda: np.empty(0))
+    """Scores of source rows, each by members that did not train on it."""
+    validation_classes: ValidationClasses | None = None
+    """None where no row could be kept from training."""
+    heads: Any = None
+    """Outputs of every head, for ``_decide``; dropped after it."""
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What a fit decides from rows that chose nothing: where novel begins, and what can be said of the share."""
+
+    threshold: float
+    fraction: ProportionEstimate
+    test: NoveltyTest | None = None
+    diagnostics: list[Diagnostic] | None = None
+    warnings: tuple[str, ...] = ()
+
+    def state(self) -> State:
+        """As fitted attributes; a method without a test has no ``novelty_test_``."""
+        optional = {"novelty_test_": self.test, "diagnostics_": self.diagnostics}
+        return {
+            "threshold_": self.threshold,
+            "novel_fraction_": self.fraction,
+            **{name: value for name, value in optional.items() if value is not None},
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class Predictions:
+    """What a fitted model says of some rows.
+
+    Labels are integer codes into ``labels``, which has the known classes and, fitted with a target, the novel
+    label last: a million rows need no million strings.
+    """
+
+    labels: NDArray[Any]
+    predicted_index: Rows
+    known_index: Rows
+    novelty_score: Floats
+    probabilities: Floats
+
+    @property
+    def predicted(self) -> NDArray[Any]:
+        """The label of each row: a known class, or the novel label."""
+        return self.labels[self.predicted_index]
+
+    @property
+    def known(self) -> NDArray[Any]:
+        """The most likely known class of each row."""
+        return self.labels[self.known_index]
+
+
+def draw_split(
+    y: NDArray[np.intp],
+    n_target: int,
+    seed: np.random.SeedSequence,
+    *,
+    members: int,
+    fraction: float,
+    choosing: bool,
+    calibrating: bool,
+) -> Split:
+    """Split source into calibration rows and the members' folds, and target into the members' folds.
+
+    ``fraction`` of the rows is kept from training. A method that is ``choosing`` uses source rows of its own
+    for that. With ``calibrating`` the threshold gets source rows that choose nothing; both then have half of
+    the fraction.
+    """
+    random = np.random.default_rng(np.random.SeedSequence(seed.entropy, spawn_key=(0,)))
+    calibrating = calibrating and n_target > 0
+    of_source = fraction / 2 if choosing and calibrating else fraction
+    reserved = np.zeros(len(y), bool)
+    if calibrating:
+        reserved = keep_one_of_each(window(spread_positions(y, random), 0.0, of_source), y)
+    free = np.flatnonzero(~reserved)
+    source_folds = make_folds(y[free], members=members, fraction=of_source if choosing else 0.0, random=random)
+    target_folds = make_folds(
+        np.zeros(n_target, np.intp), members=members if n_target else 0, fraction=fraction, random=random
+    )
+    folds = [_never_empty(Fold(free[fold.train], free[fold.held])) for fold in source_folds]
+    calibration = np.flatnonzero(reserved)
+    return Split(
+        folds,
+        [_never_empty(fold) for fold in target_folds],
+        calibration if len(calibration) else folds[0].held,
+    )
+
+
+def unseen_classes(problem: Problem, source_logits: Floats, target_logits: Floats) -> ValidationClasses | None:
+    """Class probabilities by the whole model, from logits of calibration rows; None if it trained on them."""
+    split = problem.split
+    if not split.calibration_is_unseen:
+        return None
+    source, target = (softmax(logits, axis=1) for logits in (source_logits, target_logits))
+    return ValidationClasses(source, problem.y[split.calibration], target, np.arange(len(target)))
+
+
+def check_sizes(problem: Problem) -> None:
+    """Raise where values are too large to compute with."""
+    for name, part in (("X", problem.source_moments), ("X_target", problem.target_moments)):
+        if part is not None and not (np.isfinite(part.mean).all() and np.isfinite(part.sd).all()):
+            raise ValueError(
+                f"{name} has values up to {part.largest:.3g}, too large to compute with: "
+                "bring its columns to a usual scale."
+            )
+
+
+def other_scales(problem: Problem, names: Any) -> tuple[str, ...]:
+    """A warning where features look measured in other units in the target."""
+    source, target = problem.source_moments, problem.target_moments
+    odd = np.empty(0, np.intp) if target is None else incompatible_features(source, target)
+    if target is None or not len(odd):
+        return ()
+    first = int(odd.flat[0])
+    label = f"column {names[first]!r}" if names is not None else f"feature {first}"
+    return (
+        f"{len(odd)} features are on incompatible scales in X and X_target: {label} has mean "
+        f"{source.mean.flat[first]:.3g} ± {source.sd.flat[first]:.3g} in source but "
+        f"{target.mean.flat[first]:.3g} ± {target.sd.flat[first]:.3g} in target. Check that both went "
+        "through the same preprocessing (in a Pipeline: transform_input=['X_target']).",
+    )
+
+
+def _never_empty(fold: Fold) -> Fold:
+    """Where no row is left for validation, use the training rows rather than none."""
+    return fold if len(fold.held) else Fold(fold.train, fold.train)

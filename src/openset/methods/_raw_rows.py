@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from openset._utils.params import check_choice
+from openset.learn.backbones import named_backbone
 from openset.stats.scaling import NO_SCALING, Moments, Scaling, channel_axis, fit_image_scaling
 
 RowKind = dict[str, Any]
@@ -18,8 +19,6 @@ RowKind = dict[str, Any]
 def check_backbone(backbone: Any) -> None:
     """Raise unless ``backbone`` is None, a name that is known, a module, or a function."""
     if isinstance(backbone, str):
-        from openset.learn.backbones import named_backbone
-
         named_backbone(backbone)
     elif backbone is not None and not callable(backbone):
         raise ValueError(

@@ -25,10 +25,10 @@ from sklearn.neural_network import MLPClassifier
 from openset import __version__
 from openset._utils.progress import progress_bar
 from openset.registry import get_method
-from openset.stats.held_out import HeldOutScores
 from openset.stats.metrics import auprc
 from openset.stats.neighbours import distance_score
-from openset.stats.novelty import MAX_DENSITY_RATIO, assess_novelty, assess_score
+from openset.stats.novelty import MAX_DENSITY_RATIO, novelty_verdict
+from openset.stats.validation_scores import ValidationScores
 
 OUT = Path(__file__).parents[1] / "docs" / "evidence" / "coverage.md"
 SEPARABLE = 0.98
@@ -131,7 +131,7 @@ def draw(setting: Setting) -> Problem:
     return Problem(X, y, X_target, float((target_mix / source_mix).max()), float(best))
 
 
-def stand_in_scores(X: np.ndarray, X_target: np.ndarray, seed: int) -> HeldOutScores:
+def stand_in_scores(X: np.ndarray, X_target: np.ndarray, seed: int) -> ValidationScores:
     """Three heads, cross-fitted: two of source against target (a network, a line), and the distance to source."""
     random = np.random.default_rng(seed)
     scale = X.std()
@@ -148,7 +148,7 @@ def stand_in_scores(X: np.ndarray, X_target: np.ndarray, seed: int) -> HeldOutSc
             log_odds = np.diff(network.predict_log_proba(part), axis=1)[:, 0]
             distance = distance_score(train[0], part)
             into.append(np.column_stack([log_odds, line.decision_function(part), distance]))
-    return HeldOutScores(tuple(source), tuple(target))
+    return ValidationScores(tuple(source), tuple(target))
 
 
 def run(setting: Setting, estimator: str) -> Outcome:
@@ -157,7 +157,7 @@ def run(setting: Setting, estimator: str) -> Outcome:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         if estimator == "stand-in":
-            found = assess_novelty(stand_in_scores(problem.X, problem.X_target, setting.seed))
+            found = novelty_verdict(stand_in_scores(problem.X, problem.X_target, setting.seed))
             fraction, test = found.fraction, found.test
         else:
             model = (
@@ -181,7 +181,8 @@ def evidence(model):
     if hasattr(model, "novelty_test_"):
         return model.novel_fraction_, model.novelty_test_
     target = model.target_novelty_score_
-    found = assess_score(model.calibration_scores_, target[~np.isnan(target)])
+    scores = ValidationScores.of_one_score(model.calibration_scores_, target[~np.isnan(target)])
+    found = novelty_verdict(scores)
     return found.fraction, found.test
 
 

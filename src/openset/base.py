@@ -36,8 +36,8 @@ from openset.problem import (
     other_scales,
     unseen_classes,
 )
-from openset.stats.proportions import ProportionEstimate, anchored_fraction
 from openset.stats.scaling import Scaling, moments
+from openset.stats.shares import ShareEstimate, anchored_share
 from openset.stats.thresholds import SourceThreshold, conformal_threshold
 
 
@@ -59,7 +59,7 @@ class OpenSetClassifier(ClassifierMixin, BaseEstimator):
     classes_ : the known classes, sorted
     novel_label_ : the label of the new class
     threshold_ : a row is called novel exactly where its score is above this
-    novel_fraction_ : a :class:`~openset.stats.proportions.ProportionEstimate`, None without a target
+    novel_fraction_ : a :class:`~openset.stats.shares.ShareEstimate`, None without a target
     target_novelty_score_ : scores of the target rows by members that did not train on them, NaN elsewhere
     calibration_scores_ : sorted scores of source validation rows, which p-values are ranks among; empty without
         a target
@@ -69,7 +69,7 @@ class OpenSetClassifier(ClassifierMixin, BaseEstimator):
     """
 
     threshold_: float
-    novel_fraction_: ProportionEstimate | None
+    novel_fraction_: ShareEstimate | None
     target_novelty_score_: Floats
     calibration_scores_: Floats
     fit_scores_: FitScores
@@ -152,7 +152,7 @@ class OpenSetClassifier(ClassifierMixin, BaseEstimator):
         """Threshold and share, from rows that chose nothing."""
         threshold = conformal_threshold(scores.calibration_score, self.fpr)
         own = scores.target_validation_score
-        fraction = anchored_fraction(scores.calibration_score, own[~np.isnan(own)], threshold.value)
+        fraction = anchored_share(scores.calibration_score, own[~np.isnan(own)], threshold.value)
         return Decision(threshold.value, fraction, warnings=self._unmet(threshold))
 
     def _finish(self, problem: Problem, scores: FitScores) -> tuple[State, FitScores]:

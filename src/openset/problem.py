@@ -13,8 +13,8 @@ from scipy.special import softmax
 from openset.stats.diagnostics import Diagnostic
 from openset.stats.folds import Fold, keep_one_of_each, make_folds, spread_positions, window
 from openset.stats.novelty import NoveltyTest
-from openset.stats.proportions import ProportionEstimate
 from openset.stats.scaling import Moments, incompatible_features
+from openset.stats.shares import ShareEstimate
 
 Rows = NDArray[np.intp]
 Floats = NDArray[np.float64]
@@ -96,7 +96,7 @@ class Decision:
     """What a fit decides from rows that chose nothing: where novel begins, and what can be said of the share."""
 
     threshold: float
-    fraction: ProportionEstimate
+    fraction: ShareEstimate
     test: NoveltyTest | None = None
     diagnostics: list[Diagnostic] | None = None
     warnings: tuple[str, ...] = ()
@@ -159,16 +159,16 @@ def draw_split(
     if calibrating:
         reserved = keep_one_of_each(window(spread_positions(y, random), 0.0, of_source), y)
     free = np.flatnonzero(~reserved)
-    source_folds = make_folds(y[free], members=members, fraction=of_source if choosing else 0.0, random=random)
+    source_folds = make_folds(y[free], members=members, share=of_source if choosing else 0.0, random=random)
     target_folds = make_folds(
-        np.zeros(n_target, np.intp), members=members if n_target else 0, fraction=fraction, random=random
+        np.zeros(n_target, np.intp), members=members if n_target else 0, share=fraction, random=random
     )
-    folds = [_never_empty(Fold(free[fold.train], free[fold.held])) for fold in source_folds]
+    folds = [_never_empty(Fold(free[fold.train], free[fold.validation])) for fold in source_folds]
     calibration = np.flatnonzero(reserved)
     return Split(
         folds,
         [_never_empty(fold) for fold in target_folds],
-        calibration if len(calibration) else folds[0].held,
+        calibration if len(calibration) else folds[0].validation,
     )
 
 
@@ -209,4 +209,4 @@ def other_scales(problem: Problem, names: Any) -> tuple[str, ...]:
 
 def _never_empty(fold: Fold) -> Fold:
     """Where no row is left for validation, use the training rows rather than none."""
-    return fold if len(fold.held) else Fold(fold.train, fold.train)
+    return fold if len(fold.validation) else Fold(fold.train, fold.train)

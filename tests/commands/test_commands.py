@@ -17,7 +17,7 @@ import pytest
 from typer.testing import CliRunner
 
 from openset.cli import app
-from openset.stats.conformal import benjamini_hochberg
+from openset.stats.p_values import benjamini_hochberg
 from product_files import frame, make_rows
 
 COMMAND = [sys.executable, "-m", "openset.cli"]

@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from openset.learn.convergence import WINDOW, Convergence
 
 from openset.learn.batches import ScaledRows, head_outputs
-from openset.learn.convergence import WINDOW, Convergence
 from openset.learn.network import Network
 from openset.learn.train import MemberPlan, Settings, paper_epoch, train
 from openset.methods._known_classes import ClassObjective
@@ -28,11 +28,16 @@ def color_objective(joint=True, grid=(0.05, 0.1, 0.3)):
 
 def make_plans(data, members, dropout=(0.2,)):
     random = np.random.default_rng(5)
-    source = make_folds(data.y, members=members, fraction=0.2, random=random)
-    target = make_folds(np.zeros(len(data.X_target), int), members=members, fraction=0.2, random=random)
+    source = make_folds(data.y, members=members, share=0.2, random=random)
+    target = make_folds(np.zeros(len(data.X_target), int), members=members, share=0.2, random=random)
     return [
         MemberPlan(
-            np.random.SeedSequence(100 + m), s.train, s.held, t.train, t.held, dropout=dropout[m % len(dropout)]
+            np.random.SeedSequence(100 + m),
+            s.train,
+            s.validation,
+            t.train,
+            t.validation,
+            dropout=dropout[m % len(dropout)],
         )
         for m, (s, t) in enumerate(zip(source, target, strict=True))
     ]

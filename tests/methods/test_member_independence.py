@@ -47,10 +47,10 @@ def test_members_together_are_runs_of_one(small, name):
     scaling = fit_scaling(moments(small.X), moments(small.X_target), "global")
     data = make_feature_maps(small, n_cells=4, n_background=1, random_state=0) if name == "anna" else small
     source, target = ScaledRows(data.X, scaling), ScaledRows(data.X_target, scaling)
-    folds = make_folds(small.y, members=3, fraction=0.2, random=np.random.default_rng(5))
+    folds = make_folds(small.y, members=3, share=0.2, random=np.random.default_rng(5))
     rows = np.arange(len(small.X_target))
     plans = [
-        MemberPlan(np.random.SeedSequence(m), fold.train, fold.held, rows, rows, dropout=0.2)
+        MemberPlan(np.random.SeedSequence(m), fold.train, fold.validation, rows, rows, dropout=0.2)
         for m, fold in enumerate(folds)
     ]
     settings = SourceOnly(max_steps=50, evaluate_every=25, hidden=16)._settings()

@@ -130,11 +130,10 @@ def test_members_are_independent(small):
     source, target = ScaledRows(small.X, scaling), ScaledRows(small.X_target, scaling)
     random = np.random.default_rng(5)
     folds = [
-        make_folds(y, members=3, fraction=0.2, random=random)
-        for y in (small.y, np.zeros(len(small.X_target), int))
+        make_folds(y, members=3, share=0.2, random=random) for y in (small.y, np.zeros(len(small.X_target), int))
     ]
     plans = [
-        MemberPlan(np.random.SeedSequence(100 + m), s.train, s.held, t.train, t.held)
+        MemberPlan(np.random.SeedSequence(100 + m), s.train, s.validation, t.train, t.validation)
         for m, (s, t) in enumerate(zip(*folds, strict=True))
     ]
     settings = replace(NNPU(**QUICK)._settings(), tol=0.0)

@@ -16,7 +16,7 @@ from openset.learn.batches import ScaledRows
 from openset.learn.losses import class_loss
 from openset.learn.train import HeldOut
 from openset.methods.shot import ShotObjective, information_maximisation, pseudo_labels
-from openset.stats.clusters import two_means
+from openset.stats.groups import two_means
 from openset.stats.metrics import evaluate
 from openset.stats.scores import normalised_entropy_score
 

@@ -6,11 +6,11 @@ import warnings
 
 import numpy as np
 import pytest
+from openset.methods._held_out import HeldOutClasses, held_out_classes
 from scipy.special import softmax
 
 from openset import KNN, CoLOR, ConOp, DomainDiscriminator, Mahalanobis
 from openset.learn.batches import ScaledRows
-from openset.methods._held_out import HeldOutClasses, held_out_classes
 from openset.pipeline.explain import (
     _accuracy,
     describe_accuracy,
@@ -56,7 +56,7 @@ def test_the_rows_judged_are_those_that_were_held_out(make, rows, monkeypatch):
     calibration, folds, target_folds = model.held_out_rows(y, len(target))
     np.testing.assert_array_equal(calibration, seen["calibration"])
     for ours, theirs in zip([*folds, *target_folds], [*seen["folds"], *seen["target_folds"]], strict=True):
-        np.testing.assert_array_equal(ours.held, theirs.held)
+        np.testing.assert_array_equal(ours.validation, theirs.validation)
     found = held_out_classes(model, X, y, target)
     np.testing.assert_allclose(found.source.sum(axis=1), 1)
     if type(model) is CoLOR and model.selection == "pooled":  # every row once, by the member that held it out
@@ -65,10 +65,10 @@ def test_the_rows_judged_are_those_that_were_held_out(make, rows, monkeypatch):
         )
         for member, fold in enumerate(folds):
             logits = model._head_outputs(ScaledRows(X, model.scaling_))["classes"][member]
-            start = sum(len(earlier.held) for earlier in folds[:member])
-            own = found.source[start : start + len(fold.held)]
-            np.testing.assert_allclose(own, softmax(logits[fold.held], axis=1), rtol=1e-5)
-            assert (model.classes_[found.y[start : start + len(fold.held)]] == y[fold.held]).all()
+            start = sum(len(earlier.validation) for earlier in folds[:member])
+            own = found.source[start : start + len(fold.validation)]
+            np.testing.assert_allclose(own, softmax(logits[fold.validation], axis=1), rtol=1e-5)
+            assert (model.classes_[found.y[start : start + len(fold.validation)]] == y[fold.validation]).all()
     else:
         assert all(not np.isin(calibration, fold.train).any() for fold in folds)
         assert (model.classes_[found.y] == y[calibration]).all() and len(found.target) == len(target)

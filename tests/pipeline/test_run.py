@@ -20,10 +20,9 @@ from openset.pipeline.result import check_free, read_summary
 from openset.pipeline.scored_table import score_rows
 from openset.pipeline.verdict import give_verdict
 from openset.stats.bounded_shift import Counts
-from openset.stats.conformal import benjamini_hochberg
 from openset.stats.novelty import NoveltyTest
-from openset.stats.proportions import NOT_IDENTIFIED, ProportionEstimate
-from openset.stats.thresholds import conformal_p_values
+from openset.stats.p_values import benjamini_hochberg, conformal_p_values
+from openset.stats.shares import NOT_IDENTIFIED, ShareEstimate
 from product_files import NAMES, frame, make_rows
 
 
@@ -302,8 +301,8 @@ def test_a_link_to_a_folder_stays_a_link(result, tmp_path):
     ("estimate", "word"),
     [
         (NOT_IDENTIFIED, "none found"),
-        (ProportionEstimate(0.02, 0.0, 0.05, 0.95, "m"), "none found"),
-        (ProportionEstimate(0.02, 0.01, 0.05, 0.95, "m"), "likely"),
+        (ShareEstimate(0.02, 0.0, 0.05, 0.95, "m"), "none found"),
+        (ShareEstimate(0.02, 0.01, 0.05, 0.95, "m"), "likely"),
     ],
 )
 def test_an_estimate_without_a_test_is_likely_at_most(estimate, word):
@@ -315,7 +314,7 @@ def test_an_estimate_without_a_test_is_likely_at_most(estimate, word):
     ("p_value", "word"), [(0.01, "clear"), (0.011, "likely"), (0.05, "likely"), (0.06, "none found")]
 )
 def test_the_verdict_is_the_tests(p_value, word):
-    estimate = ProportionEstimate(
+    estimate = ShareEstimate(
         0.02,
         0.01,
         1.0,

@@ -13,23 +13,23 @@ from openset.stats.bounded_shift import (
     count_above,
     cross_fitted_cuts,
     dense_cut,
-    fraction_lower_bound,
     novelty_p_value,
+    share_lower_bound,
 )
-from openset.stats.held_out import HeldOutScores
-from openset.stats.proportions import binomial_interval
+from openset.stats.shares import binomial_interval
+from openset.stats.validation_scores import ValidationScores
 
 
-@pytest.mark.parametrize(("ratio", "fraction"), [(1, 0.0), (12, 0.0), (3, 0.05)])
-def test_the_level_is_exact_over_all_pairs_of_counts(ratio, fraction):
+@pytest.mark.parametrize(("ratio", "share"), [(1, 0.0), (12, 0.0), (3, 0.05)])
+def test_the_level_is_exact_over_all_pairs_of_counts(ratio, share):
     n = m = 30
     p_values = np.ones((n + 1, m + 1))
     for i in range(16):
         for j in range(m + 1):
-            p_values[i, j] = novelty_p_value(Counts(i, n, j, m), ratio, fraction)
+            p_values[i, j] = novelty_p_value(Counts(i, n, j, m), ratio, share)
     for level in (0.01, 0.05, 0.2):
         for rate in np.linspace(0.001, 0.3, 60):
-            allowed = min(1.0, fraction + (1 - fraction) * ratio * rate)
+            allowed = min(1.0, share + (1 - share) * ratio * rate)
             chance = np.outer(binom.pmf(np.arange(n + 1), n, rate), binom.pmf(np.arange(m + 1), m, allowed))
             assert chance[p_values <= level].sum() <= level
 
@@ -46,13 +46,13 @@ counts = st.builds(
 @settings(max_examples=40, deadline=None)
 @given(counts, st.sampled_from([1.0, 3.0, 12.0]))
 def test_the_bound_is_where_the_p_value_crosses_and_moves_the_right_way(seen, ratio):
-    low = fraction_lower_bound(seen, ratio)
+    low = share_lower_bound(seen, ratio)
     assert 0 <= low <= seen.target_above / seen.n_target
     assert (low > 0) == (novelty_p_value(seen, ratio) <= 0.05)
     if low > 0:
         assert novelty_p_value(seen, ratio, low * 0.99) <= 0.051
-        assert fraction_lower_bound(seen, ratio * 2) <= low + 1e-9
-        assert fraction_lower_bound(seen, ratio, 0.99) <= low
+        assert share_lower_bound(seen, ratio * 2) <= low + 1e-9
+        assert share_lower_bound(seen, ratio, 0.99) <= low
 
 
 def test_it_is_sharper_than_two_confidence_limits():
@@ -60,14 +60,14 @@ def test_it_is_sharper_than_two_confidence_limits():
     target = binomial_interval(seen.target_above, seen.n_target)[0]
     known = ratio * binomial_interval(seen.source_above, seen.n_source)[1]
     two_limits = (target - known) / (1 - known)
-    assert two_limits < 0.02 < 0.04 < fraction_lower_bound(seen, ratio) < 0.1
+    assert two_limits < 0.02 < 0.04 < share_lower_bound(seen, ratio) < 0.1
 
 
 def test_no_rows_prove_nothing():
     assert novelty_p_value(Counts(0, 0, 5, 10), 12) == 1
     assert novelty_p_value(Counts(0, 10, 0, 0), 12) == 1
-    assert fraction_lower_bound(Counts(0, 0, 5, 10), 12) == 0
-    assert fraction_lower_bound(Counts(10, 10, 10, 10), 12) == 0
+    assert share_lower_bound(Counts(0, 0, 5, 10), 12) == 0
+    assert share_lower_bound(Counts(10, 10, 10, 10), 12) == 0
 
 
 def test_cuts_find_the_head_that_separates_and_leave_a_margin():
@@ -95,27 +95,12 @@ def test_a_dense_cut_is_the_best_of_all_by_brute_force():
 def test_a_part_does_not_choose_its_own_cut():
     random = np.random.default_rng(2)
     parts = [random.normal(size=(50, 2)) for _ in range(6)]
-    before = HeldOutScores(tuple(parts[:3]), tuple(parts[3:]))
-    after = HeldOutScores((parts[0] + 7, *parts[1:3]), (parts[3] - 5, *parts[4:]))
+    before = ValidationScores(tuple(parts[:3]), tuple(parts[3:]))
+    after = ValidationScores((parts[0] + 7, *parts[1:3]), (parts[3] - 5, *parts[4:]))
     cuts = cross_fitted_cuts(before, 3)
     assert cuts[0] == cross_fitted_cuts(after, 3)[0] and cuts[1:] != cross_fitted_cuts(after, 3)[1:]
 
 
 def test_counts_are_pooled_over_parts():
-    scores = HeldOutScores(([[0.0, 5.0], [1.0, 5.0]], [[3.0, 0.0]]), ([[2.0, 0.0]], [[0.0, 1.0], [0.0, 9.0]]))
+    scores = ValidationScores(([[0.0, 5.0], [1.0, 5.0]], [[3.0, 0.0]]), ([[2.0, 0.0]], [[0.0, 1.0], [0.0, 9.0]]))
     assert count_above(scores, [Cut(0, 0.5), Cut(1, 0.5)]) == Counts(1, 3, 3, 3)
-
-
-@pytest.mark.parametrize(
-    ("source", "target", "message"),
-    [
-        ((), (), "there must be one"),
-        (([[1.0]],), (), "every member needs both"),
-        (([[1.0, 2.0]],), ([[1.0]],), "different numbers of heads"),
-        (([[np.nan]],), ([[1.0]],), "NaN or infinity"),
-        ((np.zeros((2, 2, 2)),), ([[1.0]],), "expected \\(rows, heads\\)"),
-    ],
-)
-def test_bad_scores_are_named(source, target, message):
-    with pytest.raises(ValueError, match=message):
-        HeldOutScores(source, target)

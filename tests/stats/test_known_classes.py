@@ -5,11 +5,11 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from openset import make_background_shift
-from openset.stats.known_classes import estimate_target_accuracy, target_class_proportions
+from openset.stats.known_classes import estimate_target_accuracy, target_class_shares
 
 
 def fitted(seed, *, shift=True, label_shift=None, novel=0.1):
-    """Held-out probabilities and labels, target probabilities and labels; new rows have the label −1."""
+    """Validation probabilities and labels, target probabilities and labels; new rows have the label −1."""
     data = make_background_shift(
         n_source=1500,
         n_target=1500,
@@ -38,7 +38,7 @@ def test_a_label_shift_is_undone():
         source, y, target, y_target = fitted(seed, shift=False, label_shift=[1, 0.3, 0.1, 0.6])
         known = y_target >= 0
         truth = np.bincount(y_target[known], minlength=4) / known.sum()
-        found = target_class_proportions(source, y, target, novel_weight=~known)
+        found = target_class_shares(source, y, target, novel_weight=~known)
         counted = np.bincount(target[known].argmax(axis=1), minlength=4) / known.sum()
         assert found.sum() == pytest.approx(1) and np.abs(found - truth).sum() / 2 < 0.05
         better.append(np.abs(found - truth).sum() < np.abs(counted - truth).sum())
@@ -51,7 +51,7 @@ def test_a_known_solution_of_the_mixture():
     source = np.repeat(probabilities, [500, 500], axis=0)
     y = np.concatenate([np.repeat([0, 1], [400, 100]), np.repeat([0, 1], [100, 400])])
     target = np.repeat(probabilities, [620, 380], axis=0)  # .62 = .8π + .2(1 − π)
-    assert target_class_proportions(source, y, target) == pytest.approx([0.7, 0.3], abs=1e-4)
+    assert target_class_shares(source, y, target) == pytest.approx([0.7, 0.3], abs=1e-4)
 
 
 def test_accuracy_without_labels_is_nearer_than_the_sources():
@@ -68,11 +68,11 @@ def test_accuracy_without_labels_is_nearer_than_the_sources():
     assert estimate < 0.05 < sources and sum(covered) >= 6
 
 
-def test_novel_rows_are_left_out():
+def test_novel_rows_do_not_count():
     source, y, target, y_target = fitted(0, novel=0.3)
     novel = y_target < 0
-    without = target_class_proportions(source, y, target[~novel])
-    assert target_class_proportions(source, y, target, novel) == pytest.approx(without)
+    without = target_class_shares(source, y, target[~novel])
+    assert target_class_shares(source, y, target, novel) == pytest.approx(without)
     assert estimate_target_accuracy(source, y, target, novel).value == pytest.approx(
         estimate_target_accuracy(source, y, target[~novel]).value
     )
@@ -83,7 +83,7 @@ def test_extreme_classifiers():
     assert estimate_target_accuracy(sure, [0, 1, 2, 0], sure).value == 1
     assert estimate_target_accuracy(sure, [1, 2, 0, 1], sure).value == 0
     # a class without a source row keeps no share
-    assert target_class_proportions(sure, [0, 1, 1, 0], sure[:2]).tolist() == [0.5, 0.5, 0]
+    assert target_class_shares(sure, [0, 1, 1, 0], sure[:2]).tolist() == [0.5, 0.5, 0]
 
 
 @pytest.mark.parametrize(
@@ -92,9 +92,9 @@ def test_extreme_classifiers():
         (np.eye(3), None, "the same classes"),
         (np.eye(2), [0.5], "novel_weight"),
         (np.eye(2), [2.0, 0.0], "novel_weight"),
-        (np.eye(2), [1.0, 1.0], "no target row is known"),
+        (np.eye(2), [1.0, 1.0], "every target row is novel"),
     ],
 )
 def test_bad_input_is_named(target, weight, message):
     with pytest.raises(ValueError, match=message):
-        target_class_proportions(np.eye(2), [0, 1], target, weight)
+        target_class_shares(np.eye(2), [0, 1], target, weight)

@@ -146,7 +146,7 @@ def test_scores_that_cannot_be_ranked_are_refused(metric, novel, score, message)
 def test_labels_that_cannot_be_rated_are_refused():
     with pytest.raises(ValueError, match="0 novel rows"):
         open_set_rates(["a"], ["a"], "n")
-    with pytest.raises(ValueError, match="one label a row"):
+    with pytest.raises(ValueError, match="one label per row"):
         open_set_rates(["a", "n"], ["a"], "n")
     with pytest.raises(ValueError, match="no known target rows"):
         top1([1, 1], [1, 1])

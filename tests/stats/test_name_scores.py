@@ -2,15 +2,20 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.special import softmax
+from scipy.special import expit, softmax
 
 from openset.stats.metrics import auroc
-from openset.stats.name_scores import mcm_score, name_logits, zoc_score
+from openset.stats.name_scores import mcm_score, name_logits, zoc_log_odds
 
 random = np.random.default_rng(0)
 NAMES = random.normal(size=(4, 16))
 IMAGES = random.normal(size=(6, 16))
 CANDIDATES = [random.normal(size=(m, 16)) for m in (3, 1, 5, 2, 0, 4)]
+
+
+def zoc_score(*arguments, **options):
+    """The paper's score, the probability of the candidates."""
+    return expit(zoc_log_odds(*arguments, **options))
 
 
 def cosines(a, b):
@@ -68,7 +73,7 @@ def test_a_class_with_a_name_of_its_own_is_found():
         (lambda: mcm_score(IMAGES, NAMES[:, :3]), "images have 16 dimensions but names 3"),
         (lambda: mcm_score(IMAGES, NAMES, temperature=0), "temperature=0"),
         (lambda: mcm_score(IMAGES[0], NAMES), "images has shape"),
-        (lambda: mcm_score(IMAGES, np.zeros((2, 16))), "no direction"),
+        (lambda: mcm_score(IMAGES, np.zeros((2, 16))), "direction is not defined"),
         (lambda: zoc_score(IMAGES, NAMES, CANDIDATES[:2]), "6 images but candidates for 2"),
         (lambda: zoc_score(IMAGES, NAMES, CANDIDATES, scale=-1), "scale=-1"),
     ],

@@ -7,13 +7,13 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.special import log_softmax, softmax
 
-from openset.base import doubt
 from openset.stats.scores import (
     energy_score,
     entropy_score,
     mls_score,
     msp_score,
     normalised_entropy_score,
+    rank_log_odds,
 )
 
 LOGITS = np.array([[3, 1, 0], [1, 1, 1], [0, 2, 1.9]])
@@ -96,5 +96,19 @@ def test_a_bad_temperature_is_refused(score, temperature):
         score(LOGITS, temperature)
 
 
-def test_the_contract_shares_one_msp():
-    assert doubt is msp_score
+finite = st.floats(-100, 100).map(lambda v: round(v, 3))
+
+
+@given(st.lists(finite, min_size=1, max_size=30), st.lists(finite, min_size=2, max_size=30, unique=True))
+def test_ranks_keep_the_order_within_and_beyond_the_reference(reference, scores):
+    ordered = np.sort(scores)
+    ranked = rank_log_odds(reference, ordered)
+    assert np.isfinite(ranked).all()
+    assert (np.diff(ranked) > 0).all() or len(set(reference)) == 1
+
+
+def test_ranks_are_log_odds_of_the_share_below():
+    reference = np.arange(1, 100)  # 99 rows
+    assert rank_log_odds(reference, [50])[0] == pytest.approx(0)
+    assert rank_log_odds(reference, [99])[0] == pytest.approx(np.log(99))
+    assert rank_log_odds([], [2.5]).tolist() == [2.5]

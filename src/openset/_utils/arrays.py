@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import narwhals as nw
@@ -125,3 +125,14 @@ def as_objects(values: Sequence[Any]) -> NDArray[np.object_]:
     (2,)
     """
     return np.fromiter(values, dtype=object, count=len(values))
+
+
+def make_records(columns: Mapping[str, NDArray[Any]]) -> Any:
+    """A numpy record array from columns of equal length; ``table.fpr`` is a column, ``table[3].fpr`` a value.
+
+    >>> table = make_records({"step": np.array([1, 2]), "fpr": np.array([0.5, 0.25])})
+    >>> table.fpr.tolist(), int(table[1].step)
+    ([0.5, 0.25], 2)
+    """
+    dtype = [(name, column.dtype) for name, column in columns.items()]
+    return np.rec.fromarrays(list(columns.values()), dtype=dtype)

@@ -11,12 +11,12 @@ from openset.stats.diagnostics import (
     Diagnostic,
     agreement_of_members,
     constraint_kept,
-    diagnose_scores,
+    score_diagnostics,
     support_of_known,
 )
-from openset.stats.held_out import HeldOutScores
 from openset.stats.neighbours import distance_score
-from openset.stats.novelty import NoveltyEvidence
+from openset.stats.novelty import NoveltyVerdict
+from openset.stats.validation_scores import ValidationScores
 
 _MOST_ROWS = 2000
 """Source rows that distances are measured to, at most."""
@@ -24,23 +24,29 @@ _MOST_ROWS = 2000
 Logits = NDArray[np.floating]
 
 
-def validation_scores(heads: FitHeads, problem: Problem) -> HeldOutScores:
+def validation_scores(heads: FitHeads, problem: Problem) -> ValidationScores:
     """Scores of each member's validation rows by every head, (rows, heads + 1).
 
     A last column holds the distance to the source rows that the member trained on: small new classes that stand
     apart show there first. Rows that are no vectors have none.
     """
     folds, target_folds = problem.split.folds, problem.split.target_folds
-    return HeldOutScores(
+    return ValidationScores(
         tuple(
             _with_distance(
-                heads.source.of(fold.held)["novelty"][member], problem.X[fold.held], problem, fold.train
+                heads.source.of(fold.validation)["novelty"][member],
+                problem.X[fold.validation],
+                problem,
+                fold.train,
             )
             for member, fold in enumerate(folds)
         ),
         tuple(
             _with_distance(
-                heads.target["novelty"][member, fold.held], problem.target[fold.held], problem, own.train
+                heads.target["novelty"][member, fold.validation],
+                problem.target[fold.validation],
+                problem,
+                own.train,
             )
             for member, (fold, own) in enumerate(zip(target_folds, folds, strict=True))
         ),
@@ -48,8 +54,8 @@ def validation_scores(heads: FitHeads, problem: Problem) -> HeldOutScores:
 
 
 def check_answer(
-    validation: HeldOutScores,
-    answer: NoveltyEvidence,
+    validation: ValidationScores,
+    answer: NoveltyVerdict,
     problem: Problem,
     *,
     member_scores: Logits,
@@ -59,7 +65,7 @@ def check_answer(
     fpr: float,
 ) -> list[Diagnostic]:
     """All checks of an answer; ``member_scores`` and ``called_novel`` are of the target rows."""
-    found = [*diagnose_scores(validation, answer, fpr=fpr), constraint_kept(recall, candidate_recall)]
+    found = [*score_diagnostics(validation, answer, fpr=fpr), constraint_kept(recall, candidate_recall)]
     if len(member_scores) > 1:
         found.append(agreement_of_members(member_scores, max(answer.fraction.value, 0.01)))
     if problem.X.ndim == 2:

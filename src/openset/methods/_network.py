@@ -42,8 +42,7 @@ from openset.methods._raw_rows import (
 from openset.problem import FitScores, Floats, Problem, State, ValidationClasses, unseen_classes
 from openset.stats.folds import Fold
 from openset.stats.scaling import Moments, Scaling, check_single_precision, fit_scaling
-from openset.stats.scores import msp_score
-from openset.stats.thresholds import rank_log_odds
+from openset.stats.scores import msp_score, rank_log_odds
 
 if TYPE_CHECKING:
     from openset.persistence.onnx.graph import Value
@@ -253,9 +252,9 @@ class NetworkBase(OpenSetClassifier):
             MemberPlan(
                 seed=child_seed(problem.seed, 1 + number * len(split.folds) + member),
                 source_train=fold.train,
-                source_validation=fold.held,
+                source_validation=fold.validation,
                 target_train=split.target_folds[member].train if has_target else empty,
-                target_validation=split.target_folds[member].held if has_target else empty,
+                target_validation=split.target_folds[member].validation if has_target else empty,
                 multiplier_bound=group.bound,
                 dropout=group.dropout,
             )
@@ -300,11 +299,13 @@ class NetworkBase(OpenSetClassifier):
         if is_closed and (self._adapts or not self._ranks_members()):
             return FitScores(split)
         folds = split.folds
-        wanted = np.unique(np.concatenate([split.calibration, *(fold.held for fold in folds)]))
+        wanted = np.unique(np.concatenate([split.calibration, *(fold.validation for fold in folds)]))
         source = RowOutputs(wanted, self._head_outputs(problem.X[wanted]))
         references: References = []
         if self._ranks_members():
-            references = [self._member_scores(source.of(fold.held))[member] for member, fold in enumerate(folds)]
+            references = [
+                self._member_scores(source.of(fold.validation))[member] for member, fold in enumerate(folds)
+            ]
         if is_closed:
             return FitScores(split, {"pool_references_": references})
         target = self._head_outputs(problem.target)
@@ -336,8 +337,10 @@ class NetworkBase(OpenSetClassifier):
         for member, fold in enumerate(folds):
             if _all_train(fold):
                 continue  # too few rows for validation
-            total[fold.held] += self._on_common_scale(member, by_member[member, fold.held], references)
-            count[fold.held] += 1
+            total[fold.validation] += self._on_common_scale(
+                member, by_member[member, fold.validation], references
+            )
+            count[fold.validation] += 1
         return np.divide(total, count, out=np.full(len(score), np.nan), where=count > 0)
 
     def _validation_classes(
@@ -354,15 +357,17 @@ class NetworkBase(OpenSetClassifier):
                 problem, self._pooled(source.of(split.calibration), references)[0], target_logits
             )
         folds, target_folds = split.folds, split.target_folds
-        if any(np.isin(fold.held, fold.train).any() for fold in (*folds, *target_folds)):
+        if any(np.isin(fold.validation, fold.train).any() for fold in (*folds, *target_folds)):
             return None
-        of_source = [self._class_logits(source.of(fold.held))[m] for m, fold in enumerate(folds)]
+        of_source = [self._class_logits(source.of(fold.validation))[m] for m, fold in enumerate(folds)]
         of_target = self._class_logits(heads.target)
         return ValidationClasses(
             np.concatenate([softmax(logits, axis=1) for logits in of_source]),
-            np.concatenate([problem.y[fold.held] for fold in folds]),
-            np.concatenate([softmax(of_target[m, fold.held], axis=1) for m, fold in enumerate(target_folds)]),
-            np.concatenate([fold.held for fold in target_folds]),
+            np.concatenate([problem.y[fold.validation] for fold in folds]),
+            np.concatenate(
+                [softmax(of_target[m, fold.validation], axis=1) for m, fold in enumerate(target_folds)]
+            ),
+            np.concatenate([fold.validation for fold in target_folds]),
         )
 
     # ------------------------------------------------------------------ scoring
@@ -471,4 +476,4 @@ class NetworkClassifier(NetworkBase):
 
 
 def _all_train(fold: Fold) -> bool:
-    return len(fold.held) == len(fold.train) and bool((fold.held == fold.train).all())
+    return len(fold.validation) == len(fold.train) and bool((fold.validation == fold.train).all())

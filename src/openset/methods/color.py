@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from openset._utils.arrays import make_records
 from openset._utils.params import check_choice, check_number, takes_parameters_of
 from openset.learn.train import Trained
 from openset.methods._color import ColorBase, row_of
@@ -24,10 +25,8 @@ from openset.methods._presets import (
 )
 from openset.methods.discriminator import bodies_for
 from openset.problem import Decision, FitScores, Floats, Problem, State
-from openset.stats.conformal import threshold_after_choice
-from openset.stats.novelty import assess_novelty
-from openset.stats.records import make_records
-from openset.stats.thresholds import share_above
+from openset.stats.novelty import novelty_verdict
+from openset.stats.thresholds import share_above, threshold_after_choice
 
 _PAPER = "Algorithm 1 is PaperCoLOR (method color_paper)."
 _GROUPS = "Use groups=[Group(bound, dropout, sharpness), ...]."
@@ -186,7 +185,7 @@ class CoLOR(ColorBase):
         head = int(self.selected_["head"])
         validation = validation_scores(scores.heads, problem)
         threshold = threshold_after_choice(scores.calibration_score, self.fpr, n_compared=len(self.heads_))
-        answer = assess_novelty(validation, max_density_ratio=self.max_density_ratio)
+        answer = novelty_verdict(validation, max_density_ratio=self.max_density_ratio)
         by_member = scores.heads.target["novelty"][:, :, head]
         diagnostics = check_answer(
             validation,
@@ -203,7 +202,9 @@ class CoLOR(ColorBase):
     def _calibration_score(self, problem: Problem, heads: FitHeads, references: References) -> Floats:
         """All source rows, each by the member that did not train on it."""
         head, folds = int(self.selected_["head"]), problem.split.folds
-        parts = [heads.source.of(fold.held)["novelty"][member, :, head] for member, fold in enumerate(folds)]
+        parts = [
+            heads.source.of(fold.validation)["novelty"][member, :, head] for member, fold in enumerate(folds)
+        ]
         return np.concatenate(parts).astype(np.float64)
 
     def _ranks_members(self) -> bool:

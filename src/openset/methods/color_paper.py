@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from openset._utils.arrays import make_records
 from openset._utils.params import check_choice, check_number, takes_parameters_of
 from openset.learn.train import Trained
 from openset.methods._color import ColorBase, row_of
@@ -17,8 +18,7 @@ from openset.methods._network import NetworkClassifier
 from openset.methods._presets import PAPER_GRID, PRESETS, Group
 from openset.methods.discriminator import bodies_for
 from openset.problem import Decision, FitScores, Floats, Problem, State
-from openset.stats.proportions import NOT_IDENTIFIED, anchored_fraction
-from openset.stats.records import make_records
+from openset.stats.shares import NOT_IDENTIFIED, anchored_share
 
 
 class PaperCoLOR(ColorBase, NetworkClassifier):
@@ -130,12 +130,14 @@ class PaperCoLOR(ColorBase, NetworkClassifier):
             )
             return Decision(np.inf, NOT_IDENTIFIED, warnings=(warning,))
         own = scores.target_validation_score
-        return Decision(0.0, anchored_fraction(scores.calibration_score, own[~np.isnan(own)], 0.0))
+        return Decision(0.0, anchored_share(scores.calibration_score, own[~np.isnan(own)], 0.0))
 
     def _calibration_score(self, problem: Problem, heads: FitHeads, references: References) -> Floats:
         return np.concatenate(
             [
-                self._on_common_scale(member, self._member_scores(heads.source.of(fold.held))[member], references)
+                self._on_common_scale(
+                    member, self._member_scores(heads.source.of(fold.validation))[member], references
+                )
                 for member, fold in enumerate(problem.split.folds)
             ]
         )

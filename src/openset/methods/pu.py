@@ -21,7 +21,7 @@ from openset.methods._network import NetworkClassifier
 from openset.methods._presets import PRESETS
 from openset.methods.discriminator import DiscriminatorObjective, bodies_for, joint_outputs
 from openset.problem import Problem, State
-from openset.stats.mixture import FROM_LOGITS
+from openset.stats.shares import SHARE_FROM_LOGITS
 
 if TYPE_CHECKING:
     from openset.persistence.onnx.graph import Value
@@ -45,7 +45,7 @@ class UPU(NetworkClassifier):
     Parameters
     ----------
     prior : π, the share of *known* rows in target; None to estimate it
-    prior_estimator : "bbe", "en" or "dedpul" (see :mod:`openset.stats.mixture`), on held-out rows
+    prior_estimator : "bbe", "en" or "dedpul" (see :mod:`openset.stats.shares`), on held-out rows
     warmup : share of ``max_steps`` that trains a domain discriminator, from which π is estimated;
         without effect if ``prior`` is given.
     loss : ℓ, "sigmoid" or "logistic", softplus(−z)
@@ -95,7 +95,7 @@ class UPU(NetworkClassifier):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_number("prior", self.prior, high=1, open_low=True, open_high=True, optional=True)
-        check_choice("prior_estimator", self.prior_estimator, FROM_LOGITS)
+        check_choice("prior_estimator", self.prior_estimator, SHARE_FROM_LOGITS)
         check_number("warmup", self.warmup, high=1, open_low=True, open_high=True)
         check_choice("loss", self.loss, ("sigmoid", "logistic"))
         check_flag("joint", self.joint)
@@ -144,7 +144,7 @@ class PUObjective(DiscriminatorObjective):
         super().__init__(bodies)
         self.priors = np.full(members, np.nan if prior is None else prior)
         self.warm_up = warm_up if prior is None else 0.0
-        self._estimate, self._loss, self._non_negative = FROM_LOGITS[estimator], loss, non_negative
+        self._estimate, self._loss, self._non_negative = SHARE_FROM_LOGITS[estimator], loss, non_negative
 
     def terms(self, network: Network, batch: Batch, masks: DropoutMasks) -> Terms:
         """The novelty logit is −g, so that warm-up and PU learning share it."""

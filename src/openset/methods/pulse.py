@@ -27,8 +27,7 @@ from openset.methods.discriminator import (
     joint_outputs,
 )
 from openset.problem import Decision, FitScores, Floats, Problem, State
-from openset.stats.mixture import best_bin_fraction
-from openset.stats.proportions import NOT_IDENTIFIED, ProportionEstimate
+from openset.stats.shares import NOT_IDENTIFIED, ShareEstimate, best_bin_share
 
 if TYPE_CHECKING:
     from openset.persistence.onnx.graph import Value
@@ -50,7 +49,7 @@ class PULSE(DomainDiscriminator):
 
     The score is the logit of 1 − q. Classes are predicted with their probabilities weighted by r over their
     source shares. It assumes label shift: p(x | y) is the same in source and target. Under background shift BBE
-    reads shifted subtypes as novel (see :mod:`openset.stats.mixture`); use it when only class shares changed.
+    reads shifted subtypes as novel (see :mod:`openset.stats.shares`); use it when only class shares changed.
 
     Parameters
     ----------
@@ -81,7 +80,7 @@ class PULSE(DomainDiscriminator):
     """
 
     class_shift_: NDArray[np.float32]
-    estimated_fraction_: ProportionEstimate
+    estimated_fraction_: ShareEstimate
 
     _presets: ClassVar[dict[str, dict[str, Any]]] = PRESETS["pulse"]
 
@@ -141,7 +140,7 @@ def class_shares(
     known, mixed = (log_softmax(logits.astype(np.float64), axis=1) for logits in (source, target))
     shares = np.array(
         [
-            1 - best_bin_fraction(known[y == j, j], mixed[:, j]).value if (y == j).sum() > 1 else given[j]
+            1 - best_bin_share(known[y == j, j], mixed[:, j]).value if (y == j).sum() > 1 else given[j]
             for j in range(n_classes)
         ]
     )
@@ -165,11 +164,11 @@ def kept_as_novel(novelty: NDArray[np.floating], novel: float) -> NDArray[np.boo
     return kept
 
 
-def mean_estimate(estimates: list[ProportionEstimate]) -> ProportionEstimate:
+def mean_estimate(estimates: list[ShareEstimate]) -> ShareEstimate:
     """The mean over members, with the widest of their intervals."""
     value = float(np.mean([e.value for e in estimates]))
     low, high = min(e.low for e in estimates), max(e.high for e in estimates)
-    return ProportionEstimate(value, low, high, min(e.confidence for e in estimates), "PULSE")
+    return ShareEstimate(value, low, high, min(e.confidence for e in estimates), "PULSE")
 
 
 class PulseObjective(DiscriminatorObjective):
@@ -182,7 +181,7 @@ class PulseObjective(DiscriminatorObjective):
     ) -> None:
         super().__init__(bodies)
         self.warm_up = warm_up
-        self.novel: list[ProportionEstimate] = [NOT_IDENTIFIED] * members
+        self.novel: list[ShareEstimate] = [NOT_IDENTIFIED] * members
         self.class_shares: list[NDArray[np.float64]] = [np.empty(0)] * members
         self.kept = np.zeros((members, n_target), bool)
         self._warm = np.zeros(members, bool)
@@ -208,7 +207,7 @@ class PulseObjective(DiscriminatorObjective):
         shares = class_shares(validation.source["classes"], validation.y, validation.target["classes"])
         known = (-part["novelty"][:, 0].astype(np.float64) for part in (validation.source, validation.target))
         source, target = known
-        novel = best_bin_fraction(source[resample(validation.y, shares)], target)
+        novel = best_bin_share(source[resample(validation.y, shares)], target)
         self.class_shares[member], self.novel[member] = shares, novel
         self.kept[member] = False
         self.kept[member, target_rows] = kept_as_novel(score_target()["novelty"][:, 0], novel.value)

@@ -13,11 +13,11 @@ from scipy.special import expit
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
+from openset._utils.arrays import make_records
 from openset._utils.params import check_choice, check_flag, check_integer, check_number, takes_parameters_of
 from openset.base import OpenSetClassifier
 from openset.methods._presets import PRESETS
 from openset.problem import FitScores, Problem, State
-from openset.stats.records import make_records
 from openset.stats.scaling import Scaling, fit_scaling
 from openset.stats.scores import msp_score
 
@@ -179,8 +179,8 @@ class SAREM(OpenSetClassifier):
         if problem.X_target is None:
             return scores
         fold, own = problem.split.target_folds[0], np.full(len(problem.X_target), np.nan)
-        if not np.array_equal(fold.held, fold.train):  # else there were too few rows for validation
-            own[fold.held] = scores.target_score[fold.held]
+        if not np.array_equal(fold.validation, fold.train):  # else there were too few rows for validation
+            own[fold.validation] = scores.target_score[fold.validation]
         return replace(scores, target_validation_score=own)
 
     # ------------------------------------------------------------------ scoring

@@ -25,7 +25,7 @@ from openset.methods._network import NetworkClassifier
 from openset.methods._presets import PRESETS
 from openset.persistence.onnx.scores import onnx_entropy
 from openset.problem import Problem, State
-from openset.stats.clusters import two_means
+from openset.stats.groups import two_means
 from openset.stats.scores import normalised_entropy_score
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from openset._utils.arrays import make_records
 from openset.errors import ModelFormatError
-from openset.stats.records import make_records
 
 Tensors = dict[str, NDArray[Any]]
 
@@ -24,11 +24,13 @@ _DATACLASSES = {
     "Counts": "openset.stats.bounded_shift",
     "Cut": "openset.stats.bounded_shift",
     "Diagnostic": "openset.stats.diagnostics",
-    "NoveltyEvidence": "openset.stats.novelty",
+    "NoveltyVerdict": "openset.stats.novelty",
     "NoveltyTest": "openset.stats.novelty",
-    "ProportionEstimate": "openset.stats.proportions",
+    "ShareEstimate": "openset.stats.shares",
     "Scaling": "openset.stats.scaling",
 }
+_FORMER_NAMES = {"NoveltyEvidence": "NoveltyVerdict", "ProportionEstimate": "ShareEstimate"}
+"""Names in folders of an earlier openset, and what the classes are called now; their fields are the same."""
 _NUMERIC = "biuf"
 
 
@@ -90,7 +92,7 @@ def decode(value: Any, tensors: Mapping[str, NDArray[Any]]) -> Any:
         columns = decode(value["$records"], tensors)
         return make_records(columns)
     if "$dataclass" in value:
-        name = value["$dataclass"]
+        name = _FORMER_NAMES.get(value["$dataclass"], value["$dataclass"])
         if name not in _DATACLASSES:
             raise ModelFormatError(f"unknown type {name!r}")
         cls = getattr(import_module(_DATACLASSES[name]), name)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from openset.problem import ValidationClasses
 from openset.stats.groups import FEWEST_ROWS, NovelGroup, NovelGroups, discover_groups
-from openset.stats.known_classes import AccuracyEstimate, estimate_target_accuracy, target_class_proportions
+from openset.stats.known_classes import AccuracyEstimate, estimate_target_accuracy, target_class_shares
 from openset.stats.scaling import fit_scaling, moments
 
 FEWEST_HELD_OUT = 30
@@ -101,7 +101,7 @@ def judge_known_classes(
         sentence = f"Target shares count predictions as they are, and no accuracy is estimated: {reason}."
         return KnownClasses(counted, counted, False, None, sentence)
     novel = called[held.target_rows].astype(np.float64)
-    shares = target_class_proportions(held.source, held.y, held.target, novel)
+    shares = target_class_shares(held.source, held.y, held.target, novel)
     sentence = (
         "Target shares are corrected by EM for how sure the classifier is on held-out source rows. In tests that "
         "was nearer than counting predictions where the mix of classes changed, farther where only rows within "

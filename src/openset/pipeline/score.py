@@ -20,7 +20,7 @@ from openset.methods._network import NetworkClassifier
 from openset.pipeline.load import FeatureMaker, stream
 from openset.pipeline.result import load_model, read_run_settings, read_summary
 from openset.pipeline.scored_table import ScoredTable, assumed_ratio, score_rows
-from openset.stats.conformal import largest_p_value
+from openset.stats.p_values import largest_p_value
 
 BATCH_ROWS = 8192
 """Small enough that the memory of one batch serves the next: fresh pages cost more than reading into them."""

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from openset._utils.params import check_choice
-from openset.stats.conformal import benjamini_hochberg
-from openset.stats.thresholds import conformal_p_values
+from openset.stats.p_values import benjamini_hochberg, conformal_p_values
 
 _OWN = ("id", "predicted", "novelty_score", "p_value", "p_novel", "nearest_known")
 

@@ -9,11 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from openset.stats.conformal import rows_for_threshold_after_choice
 from openset.stats.diagnostics import Diagnostic
 from openset.stats.novelty import NoveltyTest
-from openset.stats.proportions import ProportionEstimate
-from openset.stats.thresholds import share_above
+from openset.stats.shares import ShareEstimate
+from openset.stats.thresholds import rows_for_threshold_after_choice, share_above
 
 LOOK = "Look at the top rows before acting."
 UNTESTED = (
@@ -22,17 +21,19 @@ UNTESTED = (
 )
 
 
-def give_verdict(fraction: ProportionEstimate, test: NoveltyTest | None = None) -> dict[str, str]:
+def give_verdict(fraction: ShareEstimate, test: NoveltyTest | None = None) -> dict[str, str]:
     """A word, a sentence and a caveat.
 
     The word is the test's: ``clear`` for p ≤ .01, ``likely`` for p ≤ .05, else ``none found``. A method that
     brings an estimate of its own and no test gets ``likely`` at most, where its interval excludes 0.
 
-    >>> give_verdict(ProportionEstimate(0.08, 0.06, 0.1, 0.95, "…"))["word"]
+    >>> give_verdict(ShareEstimate(0.08, 0.06, 0.1, 0.95, "…"))["word"]
     'likely'
-    >>> from openset.stats.novelty import assess_score
+    >>> from openset.stats.novelty import novelty_verdict
+    >>> from openset.stats.validation_scores import ValidationScores
     >>> random = np.random.default_rng(0)
-    >>> found = assess_score(random.normal(size=2000), random.normal(size=1000))
+    >>> scores = ValidationScores.of_one_score(random.normal(size=2000), random.normal(size=1000))
+    >>> found = novelty_verdict(scores)
     >>> give_verdict(found.fraction, found.test)["word"]
     'none found'
     """
@@ -40,7 +41,7 @@ def give_verdict(fraction: ProportionEstimate, test: NoveltyTest | None = None) 
     return {"word": word, "sentence": _sentence(word, fraction), "caveat": _caveat(fraction, test)}
 
 
-def _sentence(word: str, fraction: ProportionEstimate) -> str:
+def _sentence(word: str, fraction: ShareEstimate) -> str:
     if word == "none found":
         if fraction.method == "not identified":
             return "No new class is proved, and none could be ruled out: no rule kept the budget on source rows."
@@ -55,7 +56,7 @@ def _sentence(word: str, fraction: ProportionEstimate) -> str:
     return f"{start}, {share} ({100 * fraction.low:.1f} to {100 * fraction.high:.1f} %)."
 
 
-def _caveat(fraction: ProportionEstimate, test: NoveltyTest | None) -> str:
+def _caveat(fraction: ShareEstimate, test: NoveltyTest | None) -> str:
     if test is None:
         return UNTESTED
     moves = ", ".join(f"{100 * low:.1f} % for {ratio}" for ratio, low in fraction.profile.items())

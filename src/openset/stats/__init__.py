@@ -1,1 +1,1 @@
-"""Pure numpy and scipy: metrics, thresholds, proportions and head selection. No torch here."""
+"""Statistics in numpy and scipy, without torch: metrics, thresholds, shares, novelty, diagnostics, selection."""

@@ -1,4 +1,4 @@
-"""Comparing methods over paired splits: an exact signed-rank test, Holm's correction, and wins."""
+"""Comparing methods on paired splits: an exact signed-rank test, Holm's correction, and numbers of wins."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import rankdata
 
 _EQUAL_DECIMALS = 12
-"""Differences that agree to this many decimals are tied: the rest is rounding of the subtraction."""
+"""Differences that agree to this many decimals are ties: beyond that is rounding error of the subtraction."""
 
 
 def signed_rank_test(first: ArrayLike, second: ArrayLike) -> float:
     """Two-sided p-value of Wilcoxon's signed-rank test on pairs, exact under ties.
 
-    Pairs without a difference are left out (Wilcoxon's own rule); without any other pair the p-value is 1. The
-    null distribution is that of the observed ranks under random signs, convolved rather than approximated.
+    Pairs without a difference are dropped (Wilcoxon's own rule); if no pair is left, the p-value is 1. The null
+    distribution gives the observed ranks random signs. It is computed exactly, by convolution.
 
     >>> signed_rank_test([3, 4, 5, 6, 7], [2, 2, 2, 2, 2])  # five wins of five: 2 / 2⁵
     0.0625
@@ -23,7 +23,7 @@ def signed_rank_test(first: ArrayLike, second: ArrayLike) -> float:
     if a.shape != b.shape or a.ndim != 1:
         raise ValueError(f"need two lists of the same length, got shapes {a.shape} and {b.shape}.")
     if not (np.isfinite(a).all() and np.isfinite(b).all()):
-        raise ValueError("values must be finite: leave out pairs of which one is missing.")
+        raise ValueError("values must be finite: drop pairs with a missing value.")
     difference = np.round(a - b, _EQUAL_DECIMALS)
     difference = difference[difference != 0]
     if not len(difference):
@@ -41,7 +41,7 @@ def signed_rank_test(first: ArrayLike, second: ArrayLike) -> float:
 
 
 def holm(p_values: ArrayLike) -> NDArray[np.float64]:
-    """Holm's step-down correction: adjusted p-values that control the chance of any false finding.
+    """Holm's step-down correction: adjusted p-values that control the chance of any false rejection.
 
     >>> holm([0.01, 0.04, 0.03]).tolist()
     [0.03, 0.06, 0.06]
@@ -57,7 +57,7 @@ def holm(p_values: ArrayLike) -> NDArray[np.float64]:
 
 
 def shared_wins(values: ArrayLike) -> NDArray[np.int64]:
-    """On how many splits (rows) each method (column) has the highest value; equals all win, NaN never does.
+    """On how many splits (rows) each method (column) has the highest value; ties all win, NaN never wins.
 
     >>> shared_wins([[0.9, 0.9, 0.1], [0.2, 0.3, float("nan")]]).tolist()
     [1, 2, 0]

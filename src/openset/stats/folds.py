@@ -1,4 +1,4 @@
-"""Which rows to hold out: stratified, from one seed, with a different part for every member."""
+"""Stratified splits into training and validation rows: one split for every member, all from one seed."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ Rows = NDArray[np.intp]
 
 @dataclass(frozen=True)
 class Fold:
-    """One member's rows: to train on, and held out for its own choices."""
+    """One member's rows: those it trains on, and its validation rows."""
 
     train: Rows
-    held: Rows
+    validation: Rows
 
 
 def spread_positions(groups: NDArray[np.intp], random: np.random.Generator) -> NDArray[np.float64]:
-    """A position in [0, 1) for every row such that each group is spread evenly, at random, over it.
+    """A random position in [0, 1) for every row, such that the rows of each group are evenly spaced.
 
-    Every window of width f then holds a share f of every group (to within one row): that is stratification.
+    Every window of width f then holds a share f of every group (to within one row): the split is stratified.
     """
     positions = np.empty(len(groups))
     for group in np.unique(groups):
@@ -32,24 +32,28 @@ def spread_positions(groups: NDArray[np.intp], random: np.random.Generator) -> N
 
 
 def window(positions: NDArray[np.float64], start: float, width: float) -> NDArray[np.bool_]:
-    """Rows whose position lies in [start, start + width), around the circle."""
+    """Rows whose position lies in [start, start + width), wrapping from 1 to 0."""
     return (positions - start) % 1.0 < width
 
 
-def keep_one_of_each(held: NDArray[np.bool_], groups: NDArray[np.intp]) -> NDArray[np.bool_]:
-    """Give back held-out rows of any group that would otherwise have no row left to train on."""
+def keep_one_of_each(validation: NDArray[np.bool_], groups: NDArray[np.intp]) -> NDArray[np.bool_]:
+    """Return the validation rows of a group to training where the group would have no training row left."""
     n_groups = int(groups.max(initial=-1)) + 1
-    left = np.bincount(groups[~held], minlength=n_groups)
-    return held & (left[groups] > 0)
+    left = np.bincount(groups[~validation], minlength=n_groups)
+    return validation & (left[groups] > 0)
 
 
 def make_folds(
-    groups: NDArray[np.intp], *, members: int, fraction: float, random: np.random.Generator
+    groups: NDArray[np.intp], *, members: int, share: float, random: np.random.Generator
 ) -> list[Fold]:
-    """Member m holds out the window [m·f, (m + 1)·f): with members × fraction >= 1 every row is held out."""
+    """One fold for every member; its validation rows are a ``share`` of all rows.
+
+    Member m gets the window [m·share, (m + 1)·share). With members × share >= 1 every row is a validation row of
+    some member.
+    """
     positions = spread_positions(groups, random)
     folds = []
     for member in range(members):
-        held = keep_one_of_each(window(positions, (member * fraction) % 1.0, fraction), groups)
-        folds.append(Fold(np.flatnonzero(~held), np.flatnonzero(held)))
+        validation = keep_one_of_each(window(positions, (member * share) % 1.0, share), groups)
+        folds.append(Fold(np.flatnonzero(~validation), np.flatnonzero(validation)))
     return folds

@@ -1,4 +1,7 @@
-"""One new class or several: groups among the rows called novel that come back when rows are left out."""
+"""Groups: of the rows called novel (one new class or several?), and of single numbers.
+
+A group of rows counts only if it is stable, that is, found again in random parts of the rows.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +13,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from openset.stats.neighbours import nearest_rows
-from openset.stats.proportions import ProportionEstimate, binomial_interval
+from openset.stats.shares import ShareEstimate, binomial_interval
 
 STABLE = 0.75
-"""A mean Jaccard overlap from which on a group is taken to be one (Hennig, 2007)."""
+"""The least mean Jaccard overlap of a stable group (Hennig, 2007)."""
 SMALLEST_SHARE = 0.05
 FEWEST_ROWS = 10
-"""The smallest group that is looked for."""
+"""Groups are at least this large, in rows and in share of the rows called novel."""
 _MOST_ROWS = 3000
 _MOST_DIMENSIONS = 10
 _KEPT = 0.8
@@ -25,10 +28,10 @@ _NOISE = -1
 
 @dataclass(frozen=True)
 class NovelGroup:
-    """One group: its share of the target, how stable it is, its most central row and more like it."""
+    """One group: its share of the target, its stability, its most central row and the rows nearest to that."""
 
     size: int
-    share: ProportionEstimate
+    share: ShareEstimate
     stability: float
     medoid: int
     examples: tuple[int, ...]
@@ -36,7 +39,7 @@ class NovelGroup:
 
 @dataclass(frozen=True, eq=False)
 class NovelGroups:
-    """The groups, largest first, and the group of every row given; −1 for rows of none."""
+    """The groups, largest first, and the group index of every given row; −1 for rows in no group."""
 
     groups: tuple[NovelGroup, ...]
     labels: NDArray[np.intp]
@@ -55,18 +58,19 @@ def discover_groups(
     confidence: float = 0.95,
     seed: int = 0,
 ) -> NovelGroups:
-    """Groups of novel rows by HDBSCAN, each kept only if it comes back in random parts of the rows.
+    """Stable groups of the rows called novel, by HDBSCAN.
 
     Parameters
     ----------
     rows : the learned representation of the rows called novel, (rows, dimensions)
-    scores : their novelty scores; of very many rows the highest are clustered, the others join the nearest
-    n_target : all target rows, for each group's share
+    scores : their novelty scores; of very many rows only the highest 3000 are clustered, and every other row
+        joins the group of its nearest clustered row
+    n_target : number of all target rows, for each group's share
     resamples : how many random parts of 80 % are clustered again
-    n_examples : how many rows, by index among those given, stand for a group: those nearest to its medoid
+    n_examples : how many example rows a group has, as indices into ``rows``: those nearest to its medoid
 
-    If fewer than two groups are stable all rows are one group. A share counts rows called novel: its interval is
-    that of sampling, given the threshold.
+    With fewer than two stable groups, all rows are one group. A share counts rows called novel; its interval
+    covers sampling error, for the given threshold.
 
     >>> random = np.random.default_rng(0)
     >>> rows = np.concatenate([random.normal(size=(60, 4)), random.normal(size=(40, 4)) + 9])
@@ -88,30 +92,36 @@ def discover_groups(
     found = _cluster(flat)
     stability = _stability(flat, found, resamples, random)
     stable = [group for group, overlap in enumerate(stability) if overlap >= STABLE]
-    labels = np.full(len(points), _NOISE)
-    if len(stable) < 2:
-        labels[:], kept = 0, {0: 1.0}
-    else:
+    labels, overlaps = np.zeros(len(points), np.intp), [1.0]
+    if len(stable) > 1:
         stable.sort(key=lambda group: -int((found == group).sum()))
-        labels[highest] = [stable.index(group) if group in stable else _NOISE for group in found.tolist()]
-        rest = np.setdiff1d(np.arange(len(points)), highest)
-        labels[rest] = labels[highest[nearest_rows(points[highest], points[rest], 1)[1][:, 0]]]
-        kept = {new: stability[old] for new, old in enumerate(stable)}
+        labels, overlaps = _spread(points, highest, found, stable), [stability[group] for group in stable]
     groups = tuple(
         _describe(np.flatnonzero(labels == group), points, overlap, n_target, n_examples, confidence)
-        for group, overlap in kept.items()
+        for group, overlap in enumerate(overlaps)
     )
     return NovelGroups(groups, labels)
 
 
+def _spread(
+    points: NDArray[np.float64], clustered: NDArray[np.intp], found: NDArray[np.intp], stable: list[int]
+) -> NDArray[np.intp]:
+    """The group of every row; a row that was not clustered gets the group of its nearest clustered row."""
+    labels = np.full(len(points), _NOISE)
+    labels[clustered] = [stable.index(group) if group in stable else _NOISE for group in found.tolist()]
+    rest = np.setdiff1d(np.arange(len(points)), clustered)
+    labels[rest] = labels[clustered[nearest_rows(points[clustered], points[rest], 1)[1][:, 0]]]
+    return labels
+
+
 def _few_dimensions(points: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The first principal components: densities mean little in many dimensions."""
+    """The first principal components, because densities say little in many dimensions."""
     from sklearn.decomposition import PCA
 
     most = min(_MOST_DIMENSIONS, *points.shape)
     if points.shape[1] <= most or len(points) < 2:
         return points
-    if np.ptp(points, axis=0).max() == 0:  # rows all alike, of which PCA would divide no variance by none
+    if np.ptp(points, axis=0).max() == 0:  # all rows are equal: PCA would divide 0 by 0
         return np.zeros((len(points), 1))
     return np.asarray(PCA(most, random_state=0).fit_transform(points))
 
@@ -128,7 +138,7 @@ def _cluster(points: NDArray[np.float64]) -> NDArray[np.intp]:
 def _stability(
     points: NDArray[np.float64], labels: NDArray[np.intp], resamples: int, random: np.random.Generator
 ) -> list[float]:
-    """For every group the mean, over random parts, of the best Jaccard overlap with a group found there."""
+    """For every group, its best Jaccard overlap with a group of a random part, averaged over the parts."""
     groups = range(int(labels.max(initial=_NOISE)) + 1)
     overlaps: list[list[float]] = [[] for _ in groups]
     for _ in range(resamples if len(groups) > 1 else 0):
@@ -153,10 +163,48 @@ def _describe(
     n_examples: int,
     confidence: float,
 ) -> NovelGroup:
-    # the row nearest to the coordinate-wise median: a medoid without all pairs of rows
+    # the row nearest to the coordinate-wise median is a medoid that needs no pairs of rows
     centre = np.median(points[members], axis=0)
     medoid = int(members[np.linalg.norm(points[members] - centre, axis=1).argmin()])
     order = np.argsort(np.linalg.norm(points[members] - points[medoid], axis=1), kind="stable")
     low, high = binomial_interval(len(members), n_target, confidence)
-    share = ProportionEstimate(len(members) / n_target, low, high, confidence, "rows called novel")
+    share = ShareEstimate(len(members) / n_target, low, high, confidence, "rows called novel")
     return NovelGroup(len(members), share, stability, medoid, tuple(members[order[:n_examples]].tolist()))
+
+
+@dataclass(frozen=True)
+class TwoMeans:
+    """The centres of two groups of numbers; numbers above ``split`` are in the upper group."""
+
+    low: float
+    high: float
+
+    @property
+    def split(self) -> float:
+        """The middle between the centres."""
+        return self.low + (self.high - self.low) / 2
+
+
+def two_means(values: ArrayLike) -> TwoMeans:
+    """The exact 2-means of numbers: the two centres with the least squared distance, found by sorting.
+
+    If all numbers are equal, both centres are that number and no number is above the split.
+
+    >>> two_means([1, 9, 0, 10, 2])
+    TwoMeans(low=1.0, high=9.5)
+    >>> two_means([3, 3]).split
+    3.0
+    """
+    x = np.sort(np.asarray(values, dtype=np.float64).ravel())
+    if not len(x) or not np.isfinite(x).all():
+        raise ValueError(f"two_means needs at least one number, all of them finite; got {len(x)}.")
+    if x[0] == x[-1]:
+        return TwoMeans(float(x[0]), float(x[0]))
+    offset = x.mean()
+    count = np.arange(1, len(x))
+    below = np.cumsum(x - offset)[:-1]  # the numbers above sum to the negative of this
+    # least within groups is most between: n₁n₂/n (m₁ − m₂)² = n s²/(n₁n₂), with sums ±s about the mean
+    between = below**2 / (count * (len(x) - count))
+    between[x[:-1] == x[1:]] = -np.inf  # equal numbers stay in one group
+    cut = int(between.argmax()) + 1
+    return TwoMeans(float(x[:cut].mean()), float(x[cut:].mean()))

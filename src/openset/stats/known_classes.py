@@ -1,4 +1,4 @@
-"""The known classes under shift: their shares of the target, and how right the classifier is, without labels."""
+"""The known classes in the target, without labels: their shares, and the accuracy of the classifier."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _RESAMPLES = 200
 
 @dataclass(frozen=True)
 class AccuracyEstimate:
-    """The classifier's accuracy on known target rows, with an interval, beside that on held-out source rows."""
+    """The classifier's accuracy on known target rows with its interval, and on source validation rows."""
 
     value: float
     low: float
@@ -26,7 +26,7 @@ class AccuracyEstimate:
     confidence: float
 
 
-def target_class_proportions(
+def target_class_shares(
     source_probabilities: ArrayLike,
     y: ArrayLike,
     target_probabilities: ArrayLike,
@@ -34,14 +34,15 @@ def target_class_proportions(
 ) -> Floats:
     """The share of every known class among the known target rows, corrected for a changed class mix.
 
-    EM for the class priors (Saerens, Latinne and Decaestecker, 2002): probabilities (rows, classes) of held-out
-    source rows, the class index of each, those of target rows, and how likely each target row is *novel*: it
-    counts for the rest. Right if only the mix of classes changed; a shift within classes leaves an error.
+    EM for the class priors (Saerens, Latinne and Decaestecker, 2002). Takes the class probabilities (rows,
+    classes) of source validation rows, the class index of each, and the probabilities of target rows.
+    ``novel_weight`` is how likely each target row is novel; the row counts with one minus this weight. Correct if
+    only the mix of classes changed; a shift within classes leaves an error.
 
     >>> sure = np.eye(2)
-    >>> target_class_proportions(sure, [0, 1], sure[[0, 0, 0, 1]]).round(3).tolist()
+    >>> target_class_shares(sure, [0, 1], sure[[0, 0, 0, 1]]).round(3).tolist()
     [0.75, 0.25]
-    >>> target_class_proportions(sure, [0, 1], sure[[0, 0, 0, 1]], novel_weight=[1, 1, 0, 0]).round(3).tolist()
+    >>> target_class_shares(sure, [0, 1], sure[[0, 0, 0, 1]], novel_weight=[1, 1, 0, 0]).round(3).tolist()
     [0.5, 0.5]
     """
     source, labels, target, weight = _checked(source_probabilities, y, target_probabilities, novel_weight)
@@ -60,9 +61,10 @@ def estimate_target_accuracy(
 ) -> AccuracyEstimate:
     """The classifier's accuracy on known target rows, from its confidence alone.
 
-    Average thresholded confidence (Garg et al., 2022): the confidence that as many held-out source rows exceed as
-    are classified right, and the share of target rows above it. The interval is that of resampling both sides,
-    widened on both ends by half the drop that is estimated: a shift within classes is seen in part only.
+    Average thresholded confidence (Garg et al., 2022). The threshold is the confidence that as many source
+    validation rows exceed as are classified correctly. The estimate is the share of target rows above it. The
+    interval comes from resampling both sides. Both ends are then widened by half the estimated drop, because
+    a shift within classes shows only partly in the confidence.
     """
     check_number("confidence", confidence, high=1, open_low=True, open_high=True)
     source, labels, target, weight = _checked(source_probabilities, y, target_probabilities, novel_weight)
@@ -96,7 +98,7 @@ def _shifted_prior(target: Floats, weight: Floats, prior: Floats) -> Floats:
 
 def _thresholded_confidence(sure: Floats, right: NDArray[np.bool_], target_sure: Floats, weight: Floats) -> float:
     wrong = int((~right).sum())
-    # as many source rows lie below the threshold as are classified wrongly
+    # as many source rows lie below the threshold as are classified incorrectly
     threshold = np.sort(sure)[wrong] if wrong < len(sure) else np.inf
     return float(weight @ (target_sure >= threshold) / weight.sum())
 
@@ -115,5 +117,5 @@ def _checked(
     if novel.shape != (len(t),) or not ((novel >= 0) & (novel <= 1)).all():
         raise ValueError("novel_weight must be a number from 0 to 1 for every target row.")
     if not len(t) or not (novel < 1).any():
-        raise ValueError("no target row is known to any degree: nothing can be said of the known classes.")
+        raise ValueError("every target row is novel: nothing can be said about the known classes.")
     return s, labels, t, 1 - novel

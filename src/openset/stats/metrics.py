@@ -1,8 +1,8 @@
-"""Exact open-set metrics on target rows, all from one threshold sweep.
+"""Exact open-set metrics on labelled target rows, all from one sweep over thresholds.
 
-Conventions. ``novel`` says which target rows are truly of the new class, ``score`` is a novelty score
-(higher = more novel), and novel is the positive class everywhere. Ties are handled exactly: rows with
-equal scores enter a sweep together, so no metric depends on the order of rows. All are O(n log n).
+``novel`` marks the target rows that truly belong to the new class, which is the positive class everywhere.
+``score`` is a novelty score, higher = more novel. Ties are exact: rows with equal scores enter the sweep
+together, so no metric depends on the order of rows (except OSCR with ``legacy=True``). All are O(n log n).
 """
 
 from __future__ import annotations
@@ -25,25 +25,27 @@ class Sweep:
     novel: IntArray
     known: IntArray
     correct: IntArray
-    """Known rows at or above the threshold whose known class was predicted right."""
+    """Known rows at or above the threshold whose class was predicted correctly."""
 
     @property
     def n_novel(self) -> int:
-        """All novel rows."""
+        """Number of novel rows."""
         return int(self.novel[-1])
 
     @property
     def n_known(self) -> int:
-        """All known rows."""
+        """Number of known rows."""
         return int(self.known[-1])
 
 
 def _sweep(novel: ArrayLike, score: ArrayLike, correct: ArrayLike | None = None) -> Sweep:
-    """Sort once, group ties, and count: the only place where scores are compared."""
+    """Sort once, group ties and count. Scores are compared here only."""
     is_novel = _as_mask("novel", novel)
     s = np.asarray(score, dtype=np.float64)
     if s.shape != is_novel.shape:
-        raise ValueError(f"score has shape {s.shape} but novel has shape {is_novel.shape}: one score a row.")
+        raise ValueError(
+            f"score has shape {s.shape} but novel has shape {is_novel.shape}: expected one score per row."
+        )
     if np.isnan(s).any():
         raise ValueError(f"score contains {int(np.isnan(s).sum())} NaN: every row needs a score.")
     if is_novel.all() or not is_novel.any():
@@ -79,7 +81,7 @@ def _steps(counts: IntArray) -> IntArray:
 
 
 def auroc(novel: ArrayLike, score: ArrayLike) -> float:
-    """Chance that a random novel row scores above a random known row, ties counting one half.
+    """Probability that a random novel row scores above a random known row; ties count one half.
 
     >>> auroc([1, 0, 0], [0.9, 0.9, 0.1])
     0.75
@@ -94,7 +96,7 @@ def _area_above(sweep: Sweep) -> float:
 
 
 def auprc(novel: ArrayLike, score: ArrayLike) -> float:
-    """Average precision: the precision at each novel row's threshold, averaged over novel rows.
+    """Average precision: the precision at the score of each novel row, averaged over novel rows.
 
     >>> auprc([1, 0, 1], [0.9, 0.5, 0.1])  # (1/1 + 2/3) / 2
     0.8333333333333333
@@ -108,7 +110,7 @@ def _average_precision(sweep: Sweep) -> float:
 
 
 def fpr_at_tpr(novel: ArrayLike, score: ArrayLike, tpr: float = 0.95) -> float:
-    """Share of known rows flagged at the highest threshold that flags at least ``tpr`` of the novel rows."""
+    """Share of known rows called novel at the highest threshold that finds at least ``tpr`` of the novel rows."""
     if not 0 < tpr <= 1:
         raise ValueError(f"tpr={tpr} is not valid: expected a number in (0, 1].")
     return _fpr_at(_sweep(novel, score), tpr)
@@ -123,10 +125,10 @@ def oscr(novel: ArrayLike, score: ArrayLike, correct: ArrayLike, *, legacy: bool
     """Area under the open-set classification rate curve, exact under ties.
 
     The mean over known rows i and novel rows j of ``correct_i · ([s_i < s_j] + ½ [s_i = s_j])``, where
-    ``correct`` says whether the *known* class of row i was predicted right (it is ignored on novel rows).
+    ``correct`` says whether the known class of row i was predicted correctly (it is ignored for novel rows).
 
-    ``legacy=True`` gives the number that published tables were made with: the correct known rows are
-    counted one row later than the novel ones, and ties fall as the rows happen to lie (known before novel).
+    ``legacy=True`` gives the number in published tables: correct known rows are counted one row later than
+    novel ones, and ties are in row order, known before novel.
 
     >>> oscr([0, 0, 1], [1.0, 1.0, 1.0], [1, 0, 0])  # a constant score gives half the accuracy
     0.25
@@ -148,7 +150,7 @@ def _legacy_oscr(novel: BoolArray, score: FloatArray, correct: BoolArray) -> flo
     is_correct = np.concatenate([correct[~novel], np.zeros(novel.sum(), bool)])
     is_novel = np.arange(len(novel)) >= (~novel).sum()
     order = np.argsort(knownness, kind="stable")
-    # Row k of the curve: novel rows from k on, correct known rows from k + 1 on.
+    # point k of the curve: novel rows from k on, correct known rows from k + 1 on
     from_k = np.cumsum(is_novel[order][::-1])[::-1]
     from_next = np.append(np.cumsum(is_correct[order][::-1])[::-1][1:], 0)
     fpr = np.concatenate([from_k[:-1] / novel.sum(), [0.0, 0.0, 1.0]])
@@ -167,10 +169,10 @@ def top1(novel: ArrayLike, correct: ArrayLike) -> float:
 
 @dataclass(frozen=True)
 class OpenSetRates:
-    """Accuracies of the hard decision (a known class or novel), averaged over classes.
+    """Accuracies of the predicted labels (a known class or novel), averaged over classes.
 
-    ``os_star`` is the mean per-class accuracy over the known classes, ``unk`` the share of novel rows
-    called novel, ``os`` the mean over all k + 1 classes, and ``hos`` the harmonic mean of the first two.
+    ``os_star`` is the mean accuracy over the known classes, ``unk`` the share of novel rows called novel,
+    ``os`` the mean over all k + 1 classes, and ``hos`` the harmonic mean of ``os_star`` and ``unk``.
     """
 
     os: float
@@ -187,7 +189,9 @@ def open_set_rates(y_true: ArrayLike, y_pred: ArrayLike, novel_label: object) ->
     """
     truth, guess = np.asarray(y_true, dtype=object), np.asarray(y_pred, dtype=object)
     if truth.shape != guess.shape or truth.ndim != 1:
-        raise ValueError(f"y_true has shape {truth.shape} and y_pred {guess.shape}: one label a row in each.")
+        raise ValueError(
+            f"y_true has shape {truth.shape} and y_pred {guess.shape}: expected one label per row in each."
+        )
     right = truth == guess
     classes = sorted({label for label in truth.tolist() if label != novel_label}, key=str)
     novel = truth == novel_label
@@ -204,7 +208,7 @@ def open_set_rates(y_true: ArrayLike, y_pred: ArrayLike, novel_label: object) ->
 
 @dataclass(frozen=True)
 class OpenSetMetrics:
-    """Every metric of one model on one labelled set of target rows."""
+    """All metrics of one model on one set of labelled target rows."""
 
     auroc: float
     auprc: float
@@ -224,7 +228,7 @@ class OpenSetMetrics:
 
 
 def evaluate(model: Any, X: Any, y: ArrayLike, *, legacy_oscr: bool = False) -> OpenSetMetrics:
-    """Score labelled target rows: every label that is not one of ``model.classes_`` counts as novel."""
+    """All metrics of a model on labelled target rows; every label not in ``model.classes_`` counts as novel."""
     truth = np.asarray(y, dtype=object)
     classes = set(np.asarray(model.classes_, dtype=object).tolist())
     known = np.array([label in classes for label in truth.tolist()], dtype=bool)
@@ -237,7 +241,7 @@ def evaluate(model: Any, X: Any, y: ArrayLike, *, legacy_oscr: bool = False) -> 
         auroc=_area_above(sweep),
         auprc=_average_precision(sweep),
         oscr=oscr(~known, score, correct, legacy=True) if legacy_oscr else _exact_oscr(sweep),
-        top1=float(correct[known].mean()),
+        top1=top1(~known, correct),
         fpr_at_95_tpr=_fpr_at(sweep, 0.95),
         n_known=sweep.n_known,
         n_novel=sweep.n_novel,

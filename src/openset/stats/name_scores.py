@@ -1,7 +1,7 @@
-"""Zero-shot novelty: image embeddings against embeddings of class names, from a model such as CLIP.
+"""Zero-shot novelty scores: image embeddings compared with embeddings of class names, as from CLIP.
 
-Nothing here is trained. ``images`` (n, d) and ``names`` (k, d) come from one model's image and text encoder;
-vectors are brought to unit length, so that products are cosines. Scores are higher where a row is more novel.
+Nothing here is trained. ``images`` (n, d) and ``names`` (k, d) come from the image and the text encoder of one
+model. Vectors are scaled to unit length, so their products are cosines. A higher score is more novel.
 """
 
 from __future__ import annotations
@@ -10,19 +10,19 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit, logsumexp
+from scipy.special import logsumexp
 
 from openset._utils.params import check_number
 from openset.stats.scores import msp_score
 
 CLIP_SCALE = 100.0
-"""What CLIP multiplies cosines by before its softmax."""
+"""CLIP multiplies cosines by this before its softmax."""
 
 
 def name_logits(images: ArrayLike, names: ArrayLike, scale: float = CLIP_SCALE) -> NDArray[np.float64]:
-    """Scaled cosines (n, k) of images and class names; the known class is the largest.
+    """Scaled cosines (n, k) of images and class names; the largest one is the predicted class.
 
-    An image of length zero is equally unlike all names.
+    An image of length zero has cosine 0 with every name.
 
     >>> name_logits([[1.0, 0.0]], [[2.0, 0.0], [0.0, 1.0]])
     array([[100.,   0.]])
@@ -39,8 +39,8 @@ def name_logits(images: ArrayLike, names: ArrayLike, scale: float = CLIP_SCALE) 
 def mcm_score(images: ArrayLike, names: ArrayLike, temperature: float = 1.0) -> NDArray[np.float64]:
     """Maximum concept matching: −max softmax(cos / T) over the names of known classes.
 
-    Assumes that a new class is about equally unlike all known names. T is 1 in the paper; CLIP's own 0.01 makes
-    it a confident classifier's MSP. Ming et al. (2022), Delving into out-of-distribution detection with
+    Assumes that a new class is about equally unlike all known names. T is 1 in the paper; with CLIP's own 0.01 it
+    is the MSP of a confident classifier. Ming et al. (2022), Delving into out-of-distribution detection with
     vision-language representations.
 
     >>> mcm_score([[1, 0], [1, 1]], [[1, 0], [0, 1]]).round(4)
@@ -49,35 +49,20 @@ def mcm_score(images: ArrayLike, names: ArrayLike, temperature: float = 1.0) -> 
     return msp_score(name_logits(images, names, scale=1.0), temperature) - 1
 
 
-def zoc_score(
-    images: ArrayLike,
-    names: ArrayLike,
-    candidates: Sequence[ArrayLike] | NDArray[np.floating],
-    scale: float = CLIP_SCALE,
-) -> NDArray[np.float64]:
-    """Zero-shot open-set classification: the softmax mass on candidate names beside the known ones.
-
-    ``candidates[i]`` (mᵢ, d) embeds names that a caption decoder proposes for image i, known names left out; an
-    image without candidates scores 0. An array (m, d) proposes the same names for all. p = softmax(100·cos) over
-    known and candidate names together, and the score is Σ p over the candidates. Assumes that the decoder can
-    name the new class. The more candidates, the more mass they get, so all images should have similar numbers
-    of them. Esmaeilpour et al. (2022), Zero-shot out-of-distribution detection based on the pre-trained model
-    CLIP.
-
-    >>> known, other = [[1.0, 0.0]], [[[0.0, 1.0]], [[0.0, 1.0]]]
-    >>> zoc_score([[1, 0], [0.7071, 0.7071]], known, other).round(4)
-    array([0. , 0.5])
-    """
-    return np.asarray(expit(zoc_log_odds(images, names, candidates, scale)))
-
-
 def zoc_log_odds(
     images: ArrayLike,
     names: ArrayLike,
     candidates: Sequence[ArrayLike] | NDArray[np.floating],
     scale: float = CLIP_SCALE,
 ) -> NDArray[np.float64]:
-    """The log-odds of :func:`zoc_score`, which tell rows apart whose mass rounds to 0 or 1; −∞ for no candidates.
+    """Zero-shot open-set classification: log-odds of candidate names against the names of the known classes.
+
+    ``candidates[i]`` (mᵢ, d) has embeddings of names that a caption decoder proposes for image i, without the
+    known names. An array (m, d) proposes the same names for all images. p = softmax(scale·cos) over known and
+    candidate names together, and the paper's score is Σ p over the candidates. Its log-odds also order rows whose
+    Σ p rounds to 0 or 1; they are −∞ for an image without candidates. Assumes that the decoder can name the new
+    class. More candidates get more of the probability, so all images should have similar numbers of them.
+    Esmaeilpour et al. (2022), Zero-shot out-of-distribution detection based on the pre-trained model CLIP.
 
     >>> zoc_log_odds([[1, 0], [0, 1]], [[1.0, 0.0]], np.array([[0.0, 1.0]]))
     array([-100.,  100.])
@@ -87,7 +72,7 @@ def zoc_log_odds(
         return logsumexp(name_logits(images, candidates, scale), axis=1) - known
     if len(candidates) != len(known):
         raise ValueError(
-            f"there are {len(known)} images but candidates for {len(candidates)}: give one array for each image."
+            f"there are {len(known)} images but candidates for {len(candidates)}: pass one array for each image."
         )
     rows = np.asarray(images, dtype=np.float64)
     odds = np.full(len(known), -np.inf)
@@ -98,11 +83,11 @@ def zoc_log_odds(
 
 
 def _unit(name: str, vectors: ArrayLike, allow_zero: bool = False) -> NDArray[np.float64]:
-    """Rows at unit length."""
+    """Rows scaled to unit length."""
     rows = np.asarray(vectors, dtype=np.float64)
     if rows.ndim != 2 or not len(rows):
         raise ValueError(f"{name} has shape {rows.shape}: expected (rows, dimensions) with at least one row.")
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
     if not (np.isfinite(lengths).all() and (allow_zero or (lengths > 0).all())):
-        raise ValueError(f"{name} has a row that is zero or not finite: it has no direction.")
+        raise ValueError(f"{name} has a row that is zero or not finite: its direction is not defined.")
     return rows / np.where(lengths > 0, lengths, 1.0)

@@ -1,4 +1,4 @@
-"""Nearest rows, as quick as a product of matrices and as exact as a sum of squared differences."""
+"""Nearest rows: as fast as a matrix product, as exact as a sum of squared differences."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 _CELLS = 2**22
-"""Numbers held at a time: about 32 MB."""
+"""Numbers in memory at a time: about 32 MB."""
 
 
 def nearest_rows(
@@ -14,10 +14,10 @@ def nearest_rows(
 ) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
     """Euclidean distances to the k nearest ``rows`` of every query, nearest first, and their indices.
 
-    Of rows equally near, the first ones count. Distances by way of |q|² − 2q·r + |r|² are quick, but their
-    rounding depends on the rows in a batch, swaps ties and loses small distances. So they only pick candidates:
-    all rows that could be among the k nearest given the largest rounding error. These are then measured one by
-    one, so that a query's result does not depend on its company.
+    Of equally near rows the first ones are returned. Distances from |q|² − 2q·r + |r|² are fast, but their
+    rounding depends on the rows in a batch, swaps ties and loses small distances. So they only choose candidates:
+    all rows that could be among the k nearest, given the largest rounding error. The candidates are then measured
+    one by one, so a query's result does not depend on the other queries.
 
     >>> nearest_rows(np.array([[0.0], [2.0], [5.0]]), np.array([[1.5]]), k=2)
     (array([[0.5, 1.5]]), array([[1, 0]]))
@@ -36,10 +36,10 @@ def nearest_rows(
 def distance_score(
     rows: NDArray[np.float64], queries: NDArray[np.float64], ks: tuple[int, ...] = (1, 5)
 ) -> NDArray[np.float64]:
-    """How far queries lie from ``rows``: the mean log distance to their k-th nearest rows.
+    """How far queries lie from ``rows``: the mean log distance to their k-th nearest rows, over all k in ``ks``.
 
-    A novelty score that needs no training. Beside trained heads it finds small new classes that stand apart, of
-    which there are too few rows to train on.
+    A novelty score that needs no training. It finds small new classes far from source, which have too few rows to
+    train a head on.
 
     >>> distance_score(np.arange(6.0)[:, None], np.array([[2.5], [15.0]])).round(2).tolist()
     [0.11, 2.47]
@@ -53,8 +53,8 @@ def share_outside(
 ) -> float:
     """The share of target rows whose ``n_neighbours``-th nearest source row is unusually far.
 
-    Far is beyond the quantile ``level`` of the same distance among source rows, leaving out the row itself, so
-    that 1 − ``level`` is what to expect where source has rows everywhere.
+    Far means beyond the quantile ``level`` of the same distance among source rows, without the row itself. If
+    target rows are drawn like source, the expected share is 1 − ``level``.
 
     >>> rows = np.arange(100.0)[:, None]
     >>> share_outside(rows, np.array([[50.5], [300.0]]))
@@ -72,7 +72,7 @@ def _nearest_in_block(
     own = np.einsum("ij,ij->i", queries, queries)
     rough = squares - 2 * (queries @ rows.T) + own[:, None]
     kth = np.partition(rough, k - 1, axis=1)[:, k - 1]
-    # each of the three sums of d products errs by at most about d·eps times the product of the lengths
+    # each of the three sums of d products has an error of at most about d·eps times the product of the lengths
     error = 2 * (rows.shape[1] + 4) * np.finfo(np.float64).eps * (np.sqrt(own) + np.sqrt(squares.max())) ** 2
     query, row = np.nonzero(rough <= (kth + 2 * error)[:, None])
     squared = np.empty(len(query))

@@ -1,4 +1,7 @@
-"""Centring and scaling of features, computed in blocks so that memory-mapped arrays stay on disk."""
+"""Centring and scaling of features, computed in blocks so that memory-mapped arrays stay on disk.
+
+Also checks of scale: values too large for float32, and features that look measured in different units.
+"""
 
 from __future__ import annotations
 
@@ -12,29 +15,29 @@ from numpy.typing import NDArray
 
 BLOCK = 8192
 BLOCK_VALUES = 1 << 20
-"""Numbers in a block of rows that are arrays themselves, images mostly."""
+"""Numbers in a block of rows that are arrays themselves, such as images."""
 SQUARABLE = 1e100
 """Scaled values up to this can be squared and summed in float64 with room to spare."""
 SPREAD_LIMIT = 100.0
-"""Features whose standard deviations differ by more than this (10th to 90th percentile) are a table."""
+"""Features whose standard deviations differ by more than this factor (10th to 90th percentile) are a table."""
 
 
 @dataclass(frozen=True)
 class Scaling:
-    """x ↦ (x − mean) · factor, and the rule it came from ("none", "global" or "feature")."""
+    """x ↦ (x − mean) · factor, and the rule that gave it ("none", "global" or "feature")."""
 
     mean: NDArray[np.float64]
     factor: NDArray[np.float64]
     rule: str
 
     def apply(self, x: NDArray[np.floating]) -> NDArray[np.floating]:
-        """Scaled rows in float64."""
+        """Scaled rows in float64; the rows themselves where the rule is "none"."""
         if self.rule == "none":
             return x
         return (x - self.mean) * self.factor
 
     def apply_in_place(self, x: NDArray[np.float32]) -> None:
-        """Scale float32 rows where they are."""
+        """Scale float32 rows in place."""
         if self.rule != "none":
             np.subtract(x, self.mean.astype(np.float32), out=x)
             np.multiply(x, self.factor.astype(np.float32), out=x)
@@ -53,9 +56,9 @@ class Moments:
 
 
 def moments(x: NDArray[np.floating]) -> Moments:
-    """Two passes over blocks of rows, in float64."""
+    """The moments of rows, in two passes over blocks, in float64."""
     n = len(x)
-    with np.errstate(over="ignore", invalid="ignore"):  # values too large become infinite, for the caller to see
+    with np.errstate(over="ignore", invalid="ignore"):  # too large values become infinite; callers check for that
         mean = sum(block.sum(axis=0) for block in _blocks(x)) / n
         variance = sum(((block - mean) ** 2).sum(axis=0) for block in _blocks(x)) / n
     largest = max(float(np.abs(block).max(initial=0)) for block in _blocks(x))
@@ -76,11 +79,12 @@ def _blocks(x: NDArray[np.floating]) -> Iterator[NDArray[np.float64]]:
 
 
 def fit_scaling(source: Moments, target: Moments | None, rule: str | None) -> Scaling:
-    """A scaling for both domains, each counting one half.
+    """A scaling for both domains, in which each counts one half.
 
-    ``"global"`` centres every feature and divides by one number, which keeps the geometry of embeddings;
-    ``"feature"`` gives every feature unit variance, which a table of unlike columns needs; ``"auto"`` looks
-    at the spread of the standard deviations and takes the one that fits.
+    ``"global"`` centres every feature and divides all by one number, which keeps the geometry of embeddings.
+    ``"feature"`` gives every feature unit variance, which a table of different columns needs. ``"auto"`` is
+    resolved to ``"feature"`` where the standard deviations differ by more than ``SPREAD_LIMIT``, else to
+    ``"global"``.
     """
     if rule is None:
         return NO_SCALING
@@ -101,7 +105,7 @@ def fit_scaling(source: Moments, target: Moments | None, rule: str | None) -> Sc
 
 
 def check_single_precision(scaling: Scaling, *parts: Moments | None) -> None:
-    """Raise where scaled values leave the range of float32, in which networks compute."""
+    """Raise a ValueError if scaled values leave the range of float32, which networks use."""
     largest = max(part.largest for part in parts if part is not None)
     if largest * float(scaling.factor.max()) > 1e-6 * float(np.finfo(np.float32).max):
         raise ValueError(
@@ -111,9 +115,9 @@ def check_single_precision(scaling: Scaling, *parts: Moments | None) -> None:
 
 
 def channel_axis(x: NDArray[Any]) -> int | None:
-    """Where a batch of images has its channels, 1 or 3; None for rows that are no images.
+    """The channel axis of a batch of images, 1 or 3; None for rows that are not images.
 
-    Images are uint8 of four axes. Channels are last if only that axis has a usual number of them.
+    Images are uint8 arrays with four axes. The channels are last if only the last axis has 1, 3 or 4 entries.
 
     >>> channel_axis(np.zeros((5, 32, 32, 3), np.uint8)), channel_axis(np.zeros((5, 3, 32, 32), np.uint8))
     (3, 1)
@@ -127,9 +131,9 @@ def channel_axis(x: NDArray[Any]) -> int | None:
 
 
 def fit_image_scaling(source: Moments, target: Moments | None, rule: str | None, axis: int) -> Scaling:
-    """A scaling for images read with their channels first: mean 0 and variance 1 of every channel.
+    """A scaling for images with channels first: mean 0 and variance 1 in every channel.
 
-    Without a rule, values in [0, 1].
+    With ``rule=None``, values are scaled to [0, 1].
     """
     if rule is None:
         return Scaling(np.zeros(1), np.full(1, 1 / 255), "feature")
@@ -146,21 +150,24 @@ def _per_channel(pixels: Moments, axis: int) -> Moments:
 
 
 def scale_in_double(scaling: Scaling, x: NDArray[np.floating]) -> NDArray[np.float64]:
-    """Scaled rows in float64, whose squares can be summed; a ValueError names a row for which that overflows."""
+    """Scaled rows in float64 whose squares can be summed; a ValueError names a row that is too large for that."""
     with np.errstate(over="ignore"):
         scaled = np.asarray(scaling.apply(np.asarray(x, dtype=np.float64)), dtype=np.float64)
     small = (np.abs(scaled) <= SQUARABLE).all(axis=1)
     if not small.all():
         row = int(np.flatnonzero(~small)[0])
-        raise ValueError(f"row {row} has values too large to score: they lie far outside the fitted range.")
+        raise ValueError(
+            f"row {row} has values too large to score: they are far outside the range of the fitted rows."
+        )
     return scaled
 
 
 def incompatible_features(source: Moments, target: Moments) -> NDArray[np.intp]:
-    """Features that look measured in other units: mean 10 standard deviations off, or spread 30-fold.
+    """Indices of features that look measured in different units in source and target.
 
-    A new class cannot bring that about by its mean alone: a share α of rows at any distance moves the mean
-    by at most √(α / (1 − α)) of the standard deviation it causes.
+    Their means differ by more than 10 standard deviations, or their standard deviations by more than a factor 30.
+    A new class cannot cause the first: a share α of rows, at any distance, moves the mean by at most
+    √(α / (1 − α)) of the standard deviation that it causes.
     """
     larger, smaller = np.maximum(source.sd, target.sd), np.minimum(source.sd, target.sd)
     far = np.abs(source.mean - target.mean) > 10 * np.maximum(larger, 1e-12 * np.abs(source.mean))

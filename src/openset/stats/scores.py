@@ -1,7 +1,7 @@
-"""Novelty scores that are functions of class logits alone; higher is more novel, over the last axis.
+"""Novelty scores from class logits (over the last axis; higher = more novel), and a scale shared by members.
 
-They compute in float64 and keep apart what a softmax would round together: the doubt of a sure row is a sum of
-the small terms themselves, never one minus something near one.
+All compute in float64. Rows that a softmax would round to the same value stay apart: 1 − max p is computed as a
+sum of the small terms, never as one minus a number near one.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def entropy_score(logits: ArrayLike, temperature: float = 1.0) -> NDArray[np.flo
 
 
 def normalised_entropy_score(logits: ArrayLike, temperature: float = 1.0) -> NDArray[np.float64]:
-    """Entropy over that of the uniform distribution: from 0 to 1, and 0 where there is one class.
+    """Entropy divided by that of the uniform distribution: from 0 to 1; 0 if there is one class.
 
     >>> normalised_entropy_score([[3, 1, 0], [1, 1, 1]]).round(6)
     array([0.477208, 1.      ])
@@ -67,13 +67,36 @@ def energy_score(logits: ArrayLike, temperature: float = 1.0) -> NDArray[np.floa
     return np.asarray(-temperature * logsumexp(tempered, axis=-1))
 
 
+def rank_log_odds(reference: ArrayLike, scores: ArrayLike) -> NDArray[np.float64]:
+    """Scores on a scale shared by all members: the log-odds of their rank among ``reference`` rows.
+
+    Between reference scores the rank is interpolated. Beyond them the log-odds go on rising in proportion to the
+    score, so the map is increasing and rows above every reference row keep their order.
+
+    >>> rank_log_odds([0.0, 1.0, 2.0], [1.0])
+    array([0.])
+    """
+    anchors = np.unique(np.asarray(reference, dtype=np.float64))
+    s = np.asarray(scores, dtype=np.float64)
+    if not len(anchors):
+        return s.copy()
+    n = len(np.asarray(reference))
+    ordered = np.sort(np.asarray(reference, dtype=np.float64))
+    below = np.searchsorted(ordered, anchors, side="left")
+    up_to = np.searchsorted(ordered, anchors, side="right")
+    rank = (below + up_to + 1) / (2 * (n + 1))
+    inner = np.interp(s, anchors, np.log(rank) - np.log1p(-rank))
+    scale = float(np.std(ordered)) or 1.0
+    return inner + np.clip(s - anchors[-1], 0, None) / scale + np.clip(s - anchors[0], None, 0) / scale
+
+
 def _tempered(logits: ArrayLike, temperature: float) -> NDArray[np.float64]:
     check_number("temperature", temperature, open_low=True)
     return np.asarray(logits, dtype=np.float64) / temperature
 
 
 def _others(logits: ArrayLike, temperature: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """exp(−gap) and gap of every class to the top one, whose own entry of the first is 0."""
+    """exp(−gap) and gap of every class to the top class; the top class itself gets 0 in the first."""
     z = _tempered(logits, temperature)
     top = z.argmax(axis=-1)[..., None]
     gaps = np.take_along_axis(z, top, axis=-1) - z

@@ -23,8 +23,7 @@ from sklearn.utils import get_tags
 from openset._utils.params import check_choice
 from openset.errors import FitWarning
 from openset.registry import method_of
-from openset.shift.maps import make_feature_maps
-from openset.shift.synthetic import BackgroundShift, make_background_shift
+from openset.shift.synthetic import BackgroundShift, make_background_shift, make_feature_maps
 from openset.stats.metrics import auroc
 
 Check = Callable[["Subject"], None]

@@ -6,8 +6,7 @@ import pytest
 import torch
 
 from openset import ANNA, ARPL, BODA, CAC, MSP, NNPU, PULSE, SHOT, UPU, DomainDiscriminator, SourceOnly
-from openset.shift.maps import make_feature_maps
-from openset.shift.synthetic import make_background_shift
+from openset.shift.synthetic import make_background_shift, make_feature_maps
 
 WIDE = {
     **dict.fromkeys((ARPL, BODA, CAC, MSP, PULSE, UPU, DomainDiscriminator, SourceOnly), 0.4),

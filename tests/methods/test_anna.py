@@ -18,7 +18,7 @@ from openset.learn.network import DropoutMasks, Network
 from openset.learn.train import HeldOut
 from openset.methods.anna import AnnaObjective, domain_loss, mine_cells, mining_loss
 from openset.methods.boda import adversarial_loss
-from openset.shift.maps import make_feature_maps
+from openset.shift.synthetic import make_feature_maps
 from openset.stats.metrics import auroc
 
 QUICK = {"max_steps": 40, "evaluate_every": 10, "batch_size": 32, "hidden": 12, "random_state": 0, "fpr": 0.1}

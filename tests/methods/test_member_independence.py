@@ -17,7 +17,7 @@ from openset.methods.discriminator import bodies_for
 from openset.methods.pu import PUObjective
 from openset.methods.pulse import PulseObjective
 from openset.methods.shot import ShotObjective
-from openset.shift.maps import make_feature_maps
+from openset.shift.synthetic import make_feature_maps
 from openset.stats.folds import make_folds
 from openset.stats.scaling import fit_scaling, moments
 

@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 
 from openset.errors import FitWarning
-from openset.shift.maps import make_feature_maps
-from openset.shift.synthetic import BackgroundShift, make_background_shift
+from openset.shift.synthetic import BackgroundShift, make_background_shift, make_feature_maps
 
 STEPS = 60
 HEAD_COLUMNS = ("candidate_recall", "fpr", "recall", "multiplier")

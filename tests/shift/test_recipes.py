@@ -113,7 +113,7 @@ def toy_cifar():
         ({"novel_label": "fish"}, "novel_label='fish' is one of the classes"),
         ({"fine": ["carp"] * 3}, "differ in length: coarse has 300, fine has 3"),
         ({"split": ["all"] * 300}, "split holds 'all'"),
-        ({"split": ["test"] * 300}, "no row of 'fish', 'tree' went to source"),
+        ({"split": ["test"] * 300}, "no row of 'fish', 'tree' is in source"),
         ({"content": np.zeros(300)}, "no row of"),
         ({"coarse": np.zeros((300, 2))}, "coarse has shape"),
         ({"fine": ["carp", None] * 150}, "fine has 150 missing values"),
@@ -188,7 +188,7 @@ def test_few_reviews_give_balanced_classes():
     category, sentiment = np.repeat(["a", "b", "c"], 100), np.repeat([0, 1, 0, 1, 0, 1], [30, 70, 50, 50, 10, 90])
     split = sentiment_shift(category=category, sentiment=sentiment, novel="c", random_state=3)
     sizes = {label: int((split.label[split.source] == label).sum()) for label in "ab"}
-    assert sizes == {"a": 24, "b": 40}  # a fifth of the rarer sentiment is held out
+    assert sizes == {"a": 24, "b": 40}  # a fifth of the rarer sentiment is for testing
     assert (split.label[split.target] == "a").sum() == 24
 
 
@@ -223,7 +223,7 @@ def test_sun397_hierarchy_gives_the_papers_numbers_of_novel_subtypes(shared_data
     subtype = np.repeat([name for c in columns for name in c], 100)
     split = subtype_shift(group=group, subtype=subtype, novel_group="nature", random_state=573)
     assert len(split.manifest.label["novel"]["subtype"]) == n_novel
-    assert (split.label[split.target] == "novel").sum() == n_novel * 40  # half of the 80 not held out
+    assert (split.label[split.target] == "novel").sum() == n_novel * 40  # half of the 80 that are not for testing
     assert len(split.manifest.proportions) == 48
     shares = np.array([cell["share"] for cell in split.manifest.proportions])
     assert (((shares > 0.08) & (shares < 0.15)) | ((shares > 0.85) & (shares < 0.92))).all()
@@ -249,8 +249,8 @@ def test_sun_stand_in_with_a_known_groups_subtype_as_new(shared_data):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"novel_group": None}, "either novel_group, or novel_subtypes"),
-        ({"novel_subtypes": ["x"]}, "either novel_group, or novel_subtypes"),
+        ({"novel_group": None}, "either novel_group or novel_subtypes"),
+        ({"novel_subtypes": ["x"]}, "either novel_group or novel_subtypes"),
         ({"novel_group": None, "novel_subtypes": ["z"]}, "subtype has no rows of 'z'"),
         ({"novel_group": "d"}, "group has no rows of 'd'"),
         ({"test_fraction": 1.0}, "test_fraction=1.0"),

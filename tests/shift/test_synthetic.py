@@ -6,7 +6,7 @@ from scipy.special import logsumexp
 from sklearn.linear_model import LogisticRegression
 
 from openset import make_background_shift
-from openset.shift import separability
+from openset.shift import make_feature_maps, make_subtype_shift, separability
 from openset.stats.metrics import auprc, auroc
 
 
@@ -82,3 +82,52 @@ def test_no_score_exceeds_the_auroc_bound_and_the_bayes_score_comes_near(distanc
 def test_wrong_parameters_are_refused(wrong):
     with pytest.raises(ValueError, match=next(iter(wrong))):
         make_background_shift(**wrong)
+
+
+def test_a_map_holds_its_row_and_as_many_background_cells_as_asked(small):
+    centres = np.array([[100.0] * 8, [-100.0] * 8])
+    data = make_feature_maps(small, n_cells=5, n_background=2, backgrounds=centres, random_state=0)
+    for rows, maps in ((small.X, data.X), (small.X_target, data.X_target), (small.X_test, data.X_test)):
+        assert maps.shape == (len(rows), 5, 8)
+        background = np.abs(maps).min(axis=2) > 50
+        assert (background.sum(axis=1) == 2).all()
+        near = np.abs(maps - rows[:, None]).max(axis=2) < 4
+        np.testing.assert_array_equal(near, ~background)
+        assert len(np.unique(background, axis=0)) == 10, "background is at every position"
+    np.testing.assert_array_equal(data.y_test, small.y_test)
+    assert small.X.ndim == 2, "the table is left as it was"
+
+
+def test_the_seed_decides_the_maps(small):
+    one, same, other = (make_feature_maps(small, random_state=seed).X for seed in (1, 1, 2))
+    assert np.array_equal(one, same) and not np.array_equal(one, other)
+
+
+@pytest.mark.parametrize("wrong", [{"n_cells": 0}, {"n_background": -1}, {"n_background": 6}, {"backgrounds": 0}])
+def test_bad_numbers_of_cells_are_named(small, wrong):
+    (name,) = wrong
+    with pytest.raises(ValueError, match=f"{name}="):
+        make_feature_maps(small, **wrong)
+
+
+def test_two_subtypes_change_their_shares_beside_a_new_class():
+    data = make_subtype_shift(novel_fraction=0.1, share=0.9, n_source=4000, n_target=5000, random_state=0)
+    assert data.X.shape == (4000, 20) and data.X_target.shape == (5000, 20)
+    assert data.is_novel_target.sum() == 500
+    known, novel = data.X_target[~data.is_novel_target], data.X_target[data.is_novel_target]
+    # subtypes at ±2 on the first axis: two standard deviations from zero
+    assert (data.X[:, 0] > 0).mean() == pytest.approx(0.5, abs=0.03)
+    assert (known[:, 0] > 0).mean() == pytest.approx(0.9, abs=0.03)
+    np.testing.assert_allclose(novel.mean(axis=0)[:3], [0, 8, 0], atol=0.2)
+    np.testing.assert_allclose(data.X[:, 2:].std(axis=0), 1, atol=0.05)
+
+
+def test_without_shift_subtypes_keep_equal_shares_in_target():
+    data = make_subtype_shift(shift=False, n_target=5000, random_state=0)
+    assert (data.X_target[~data.is_novel_target, 0] > 0).mean() == pytest.approx(0.5, abs=0.03)
+
+
+@pytest.mark.parametrize("wrong", [{"n_features": 1}, {"share": 1.5}, {"n_target": 0}, {"shift": 1}])
+def test_wrong_parameters_of_two_subtypes_are_refused(wrong):
+    with pytest.raises(ValueError, match=next(iter(wrong))):
+        make_subtype_shift(**wrong)

@@ -8,7 +8,7 @@ from scipy.special import expit, logit
 from scipy.stats import binomtest
 from sklearn.linear_model import LogisticRegression
 
-from openset.shift.subtypes import make_subtype_shift
+from openset.shift.synthetic import make_subtype_shift
 from openset.stats.shares import (
     SHARE_FROM_LOGITS,
     ShareEstimate,

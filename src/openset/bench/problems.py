@@ -237,7 +237,7 @@ def _synthetic(setting: Setting, novel: str, seed: int, data_dir: Path | None, *
 
 def _subtypes(setting: Setting, novel: str, seed: int, data_dir: Path | None, **options: Any) -> BenchProblem:
     """One known class of two subtypes; the test rows are the target of a second draw."""
-    from openset.shift.subtypes import make_subtype_shift
+    from openset.shift.synthetic import make_subtype_shift
 
     check_novel("synthetic-subtypes", novel, "novel")
     streams = np.random.SeedSequence(seed).spawn(2)

@@ -75,7 +75,7 @@ class ANNA(BODA):
     Examples
     --------
     >>> from openset import ANNA, make_background_shift
-    >>> from openset.shift.maps import make_feature_maps
+    >>> from openset.shift.synthetic import make_feature_maps
     >>> table = make_background_shift(n_features=10, shift=False, novel_fraction=0.3, random_state=0)
     >>> data = make_feature_maps(table, random_state=0)
     >>> model = ANNA(max_steps=200, random_state=0).fit(data.X, data.y, data.X_target)

@@ -1,9 +1,9 @@
-"""Background shift, made: synthetic problems with a known answer, and splits of labelled data."""
+"""Problems with background shift: synthetic ones with a known answer, and splits of labelled data."""
 
 from __future__ import annotations
 
 from openset.shift.content import content_keys
-from openset.shift.general import background_shift
+from openset.shift.custom import background_shift
 from openset.shift.manifest import Manifest
 from openset.shift.problem_checks import Separability, SupportOverlap, separability, support_overlap
 from openset.shift.recipes import (
@@ -14,8 +14,13 @@ from openset.shift.recipes import (
     subtype_shift,
 )
 from openset.shift.split import Parts, ShiftSplit, rebuild
-from openset.shift.subtypes import SubtypeShift, make_subtype_shift
-from openset.shift.synthetic import BackgroundShift, make_background_shift
+from openset.shift.synthetic import (
+    BackgroundShift,
+    SubtypeShift,
+    make_background_shift,
+    make_feature_maps,
+    make_subtype_shift,
+)
 
 __all__ = [
     "CIFAR_SUPERCLASSES",
@@ -31,6 +36,7 @@ __all__ = [
     "cifar_shift",
     "content_keys",
     "make_background_shift",
+    "make_feature_maps",
     "make_subtype_shift",
     "rebuild",
     "sentiment_shift",

@@ -1,4 +1,4 @@
-"""The columns that builders split by: checked, and compared with the ones a manifest was made from."""
+"""The columns that a split is made from: checks, comparison with a manifest, and labels with a new class."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ Columns = dict[str, NDArray[Any]]
 
 
 def as_columns(**columns: Any) -> Columns:
-    """Equally long one-dimensional arrays without missing values; those given as None are left out."""
+    """Return the columns that are not None, as one-dimensional arrays of equal length without missing values."""
     checked = {name: _as_column(name, values) for name, values in columns.items() if values is not None}
     lengths = {name: len(values) for name, values in checked.items()}
     if len(set(lengths.values())) > 1:
         listed = ", ".join(f"{name} has {n}" for name, n in lengths.items())
-        raise ValueError(f"the columns differ in length: {listed}. Each needs one value a row.")
+        raise ValueError(f"the columns differ in length: {listed}. Each needs one value per row.")
     if not all(lengths.values()):
         raise ValueError(f"{next(iter(lengths))} is empty: there are no rows to split.")
     return checked
 
 
 def as_array(values: Any) -> NDArray[Any]:
-    """An array that keeps what it is given: numpy alone makes the text "3" of a number beside texts."""
+    """Return an array of the values as they are; numpy alone would turn a number among texts into a text."""
     if isinstance(values, (list, tuple)) and any(isinstance(value, str) for value in values):
         return np.array(values, dtype=object)
     return np.asarray(values)
@@ -37,7 +37,7 @@ def as_array(values: Any) -> NDArray[Any]:
 def _as_column(name: str, values: Any) -> NDArray[Any]:
     column = as_array(values)
     if column.ndim != 1:
-        raise ValueError(f"{name} has shape {column.shape}: expected one value a row.")
+        raise ValueError(f"{name} has shape {column.shape}: expected one value per row.")
     if column.dtype.kind == "S":
         column = column.astype(str)
     if column.dtype.kind not in "biufU":
@@ -47,7 +47,7 @@ def _as_column(name: str, values: Any) -> NDArray[Any]:
         others = [kind.__name__ for kind in kinds if not issubclass(kind, (str, int, float, bool))]
         if others or (len(kinds) > 1 and str in kinds):
             listed = ", ".join(sorted(kind.__name__ for kind in kinds))
-            raise ValueError(f"{name} holds {listed}: expected texts, or numbers, in all rows alike.")
+            raise ValueError(f"{name} holds {listed}: expected texts in all rows, or numbers in all rows.")
         missing = len(column) - len(present)
     else:
         missing = int((~np.isfinite(column)).sum()) if column.dtype.kind == "f" else 0
@@ -57,16 +57,16 @@ def _as_column(name: str, values: Any) -> NDArray[Any]:
 
 
 def _is_missing(value: Any) -> bool:
-    # pandas' NA has no truth value, so that comparing it with itself is no test
+    # pandas' NA has no truth value, so it cannot be compared with itself
     return value is None or type(value).__name__ == "NAType" or bool(value != value)
 
 
 def same_columns(columns: Columns, checksums: Mapping[str, str]) -> None:
-    """Raise unless these are the columns whose checksums are given."""
+    """Raise unless these columns have these checksums."""
     if columns.keys() != checksums.keys():
         raise ManifestError(
-            f"the manifest was made from the columns {', '.join(checksums)}, but {', '.join(columns) or 'none'} "
-            "came: pass the same ones by name."
+            f"the manifest was made from the columns {', '.join(checksums)}, but got "
+            f"{', '.join(columns) or 'none'}: pass the same columns by name."
         )
     for name, checksum in checksums.items():
         if column_checksum(columns[name]) != checksum:
@@ -77,13 +77,13 @@ def same_columns(columns: Columns, checksums: Mapping[str, str]) -> None:
 
 
 def matches(columns: Columns, rule: Mapping[str, Sequence[Any]]) -> NDArray[np.bool_]:
-    """Which rows hold, in every column the rule names, one of the values it lists."""
+    """Mark the rows that have, in every column of the rule, one of the values listed for it."""
     found = [np.isin(columns[name], as_values(columns[name], values)) for name, values in rule.items()]
     return np.logical_and.reduce(found)
 
 
 def as_values(column: NDArray[Any], values: Iterable[Any]) -> NDArray[Any]:
-    """Values to look up in a column, of the column's own kind, so that 1 never passes for "1"."""
+    """Return the values as an array of the column's type, so that 1 never equals "1"."""
     listed = list(values)
     if column.dtype.kind == "U" and all(isinstance(value, str) for value in listed):
         return np.array(listed, dtype=str)
@@ -95,7 +95,7 @@ def as_values(column: NDArray[Any], values: Iterable[Any]) -> NDArray[Any]:
 
 
 def require(name: str, column: NDArray[Any], values: Iterable[Any]) -> list[Any]:
-    """The values as plain data, if the column holds each of them; else an error that names what it holds."""
+    """Return the values as plain Python values; raise where the column lacks one, and list what it holds."""
     wanted = [value.item() if isinstance(value, np.generic) else value for value in values]
     there = set(np.unique(column).tolist())
     absent = [value for value in wanted if value not in there]
@@ -108,7 +108,7 @@ def require(name: str, column: NDArray[Any], values: Iterable[Any]) -> list[Any]
 def open_set_labels(
     classes: NDArray[Any], is_novel: NDArray[np.bool_], novel_label: Any
 ) -> tuple[NDArray[Any], Any]:
-    """Every row's class, with the novel label for the new class, and that label."""
+    """Return every row's class, with the novel label for rows of the new class, and that label."""
     label = resolve_novel_label(novel_label, classes)
     if label in set(classes[~is_novel].tolist()):
         raise ValueError(f"novel_label={label!r} is one of the classes: choose a label that no class has.")

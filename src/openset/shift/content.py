@@ -1,4 +1,4 @@
-"""Rows that are equal in content: keys to tell them by."""
+"""Rows with equal content: a key for every row, and one row of each content."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 from openset.shift.columns import as_array
 
 _CELLS = 2**20
-"""Numbers read at a time, so that an array on disk need not fit into memory."""
+"""How many numbers are read at a time: an array on disk need not fit into memory."""
 
 
 def content_keys(X: Any) -> NDArray[np.uint64]:
-    """A key for every row of an array (rows, images) or list of texts; rows with equal content have equal keys.
+    """Return a key for every row of an array (rows, images) or list of texts; equal content has equal keys.
 
     Equal means equal in every number, or in every character: near-duplicates count as different. Keys are
-    64-bit hashes: among ten million rows the chance that any two different ones meet is below 10⁻⁵.
+    64-bit hashes: the chance that any two of ten million different rows have the same key is below 10⁻⁵.
 
     >>> a, b, c = content_keys(["good", "bad", "good"])
     >>> bool(a == c), bool(a == b)
@@ -45,7 +45,7 @@ def content_keys(X: Any) -> NDArray[np.uint64]:
 
 def _block_keys(block: NDArray[Any]) -> NDArray[np.uint64]:
     if block.dtype.kind == "f":
-        block = block + block.dtype.type(0)  # −0 equals 0
+        block = block + block.dtype.type(0)  # so that −0 and 0 have one key
     little_endian = np.ascontiguousarray(block, dtype=block.dtype.newbyteorder("<"))
     return _hashes([row.tobytes() for row in little_endian])
 
@@ -58,7 +58,7 @@ def _hashes(items: list[bytes]) -> NDArray[np.uint64]:
 def first_of_each(
     content: NDArray[Any], usable: NDArray[np.bool_], later: NDArray[np.bool_]
 ) -> NDArray[np.bool_]:
-    """Of usable rows with equal content mark one: the first, with rows marked ``later`` after all others."""
+    """Mark the first of the usable rows with equal content; rows in ``later`` come after all others."""
     order = np.lexsort((np.arange(len(content)), later))
     order = order[usable[order]]
     _, first = np.unique(content[order], return_index=True)

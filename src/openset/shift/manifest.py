@@ -1,4 +1,4 @@
-"""The record of a split: all that is needed to make it again anywhere, and to notice when it is not the same."""
+"""The record of a split: all that is needed to rebuild it anywhere, and to notice any difference."""
 
 from __future__ import annotations
 
@@ -25,28 +25,28 @@ _GAP_TYPES = ("u1", "u2", "u4", "u8")
 
 @dataclass(frozen=True)
 class Manifest:
-    """How a split was made, from which data, and what came out; plain JSON data throughout."""
+    """How a split was made, from which data, and its rows; everything is plain JSON data."""
 
     recipe: str
     seed: int
     parameters: dict[str, Any]
     n_rows: int
     columns: dict[str, str]
-    """The checksum of every column the split was made from, content keys among them where they were given."""
+    """The checksum of every column the split was made from, content keys included if there were any."""
     label: dict[str, Any]
-    """``column`` holds the classes; rows whose values are all listed under ``novel`` carry ``novel_label``."""
+    """``column`` has the classes; rows whose values are all listed under ``novel`` have ``novel_label``."""
     proportions: list[dict[str, Any]]
-    """For every class and subtype the drawn share of source, and the rows in each part."""
+    """For every class and subtype the drawn share of source, and the number of rows in each part."""
     sizes: dict[str, int]
     novel_fraction: float
     test_novel_fraction: float | None
     duplicates: dict[str, int]
-    """Rows left out because their content was there already, and contents found under different labels."""
+    """Rows left out as copies of others, and contents found under different labels."""
     rows: dict[str, dict[str, Any]]
 
     @property
     def checksum(self) -> str:
-        """SHA-256 of everything the manifest says."""
+        """SHA-256 of the whole manifest."""
         return _sha256(json.dumps(asdict(self), sort_keys=True, ensure_ascii=False, separators=(",", ":")))
 
     def part(self, name: str) -> Rows:
@@ -54,13 +54,13 @@ class Manifest:
         return decode_rows(self.rows[name])
 
     def to_json(self) -> str:
-        """The manifest as JSON, its checksum included."""
+        """The manifest as JSON, with its checksum."""
         record = {"format": FORMAT, **asdict(self), "checksum": self.checksum}
         return json.dumps(record, indent=1, ensure_ascii=False)
 
     @classmethod
     def from_json(cls, text: str) -> Manifest:
-        """Read a manifest; refuse one that says something else than what its checksum was made of."""
+        """Read a manifest; raise where its checksum does not match its content."""
         try:
             record = json.loads(text)
         except json.JSONDecodeError as error:
@@ -74,7 +74,7 @@ class Manifest:
             raise ManifestError(f"the manifest has missing or unknown fields: {error}.") from None
         if manifest.checksum != checksum:
             raise ManifestError(
-                f"the manifest was altered: its checksum is {checksum!r}, but what it says gives "
+                f"the manifest was altered: its checksum is {checksum!r}, but its content has "
                 f"{manifest.checksum!r}. Get the original, or build the split again."
             )
         return manifest
@@ -90,7 +90,7 @@ class Manifest:
 
 
 def encode_rows(rows: Rows) -> dict[str, Any]:
-    """Ascending row numbers as the gaps between them, in the smallest type that holds the largest gap.
+    """Store ascending row numbers as the gaps between them, in the smallest type that holds the largest gap.
 
     >>> encode_rows(np.array([0, 1, 2, 7]))
     {'n': 4, 'type': 'u1', 'gaps': 'AAAABA=='}
@@ -108,7 +108,7 @@ def decode_rows(packed: Mapping[str, Any]) -> Rows:
         raise ManifestError(f"rows are of unknown type {packed['type']!r}: expected one of {_GAP_TYPES}.")
     gaps = np.frombuffer(base64.b64decode(packed["gaps"]), dtype=f"<{packed['type']}")
     if len(gaps) != packed["n"]:
-        raise ManifestError(f"the manifest names {packed['n']} rows but holds {len(gaps)}.")
+        raise ManifestError(f"the manifest states {packed['n']} rows but holds {len(gaps)}.")
     return np.cumsum(gaps.astype(np.intp) + 1) - 1
 
 

@@ -1,4 +1,8 @@
-"""Is a problem fit to judge methods on? Can the new class be told apart, and does source cover the target?"""
+"""Can methods be judged on a problem? Two checks of its features.
+
+- :func:`separability`: can a classifier that is given the labels tell the new class from the known ones?
+- :func:`support_overlap`: does source have rows wherever known target rows lie?
+"""
 
 from __future__ import annotations
 
@@ -14,12 +18,12 @@ from openset.stats.metrics import auprc, auroc
 from openset.stats.neighbours import share_outside
 
 IDEAL = 0.98
-"""An oracle's AUROC from which on failing to find the new class is the method's doing, not the features'."""
+"""From this AUROC of an oracle on, a method that misses the new class is to blame, not the features."""
 
 
 @dataclass(frozen=True)
 class Separability:
-    """How well one who knows the labels tells the new class from the known ones, on rows not trained on."""
+    """How well a classifier trained with the true labels separates new from known rows, out of fold."""
 
     auroc: float
     auprc: float
@@ -32,14 +36,14 @@ class Separability:
         return self.auroc >= IDEAL
 
     def describe(self) -> str:
-        """The finding in plain words."""
+        """Describe the result in one sentence."""
         verdict = (
-            "the features tell the new class apart"
+            "the features separate the new class"
             if self.is_ideal
             else f"below {IDEAL}: no method can be expected to find all of the new class with these features"
         )
         return (
-            f"A classifier that is told the labels ranks new above known rows with AUROC {self.auroc:.3f}, "
+            f"A classifier that is given the labels ranks new above known rows with AUROC {self.auroc:.3f}, "
             f"AUPRC {self.auprc:.3f} ({self.n_novel} new, {self.n_known} known rows): {verdict}."
         )
 
@@ -49,10 +53,10 @@ class Separability:
 def separability(
     X_known: Any, X_novel: Any, *, classifier: Any = None, folds: int = 5, random_state: int = 0
 ) -> Separability:
-    """The separability oracle: a supervised classifier of known against novel rows, scored out of fold.
+    """Train a classifier of known against novel rows with the true labels, and score it out of fold.
 
     ``classifier`` is any scikit-learn classifier with ``predict_proba``; the default is a logistic regression on
-    standardised features. A stronger one may find more. Rows equal in content should be in only once.
+    standardised features. A stronger one may find more. Remove copies of rows first.
 
     >>> random = np.random.default_rng(0)
     >>> known = random.normal(size=(300, 5))
@@ -72,21 +76,21 @@ def separability(
 
 @dataclass(frozen=True)
 class SupportOverlap:
-    """How far the target's known rows lie where source has rows too."""
+    """How much of the known target rows lies where source has rows."""
 
     outside: float
-    """Share of target rows farther from source than all but ``1 − level`` of source rows are from each other."""
+    """Share of target rows farther from source than a share ``level`` of source rows is from each other."""
     level: float
     effective_size: float
-    """Source rows that would tell as much without weights as all do with target-to-source weights."""
+    """The effective number of source rows under target-to-source density weights."""
     n_source: int
     n_target: int
 
     def describe(self) -> str:
-        """The finding in plain words."""
+        """Describe the result in two sentences."""
         return (
-            f"{self.outside:.1%} of {self.n_target} target rows lie farther from source than all but "
-            f"{1 - self.level:.1%} of source rows do from each other. Weighted to resemble the target, "
+            f"{self.outside:.1%} of {self.n_target} target rows lie farther from source than "
+            f"{self.level:.1%} of source rows lie from each other. Weighted to resemble the target, "
             f"{self.n_source} source rows count as {self.effective_size:.0f} "
             f"({self.effective_size / self.n_source:.0%})."
         )
@@ -106,13 +110,14 @@ def support_overlap(
 ) -> SupportOverlap:
     """Check that source has rows wherever *known* target rows lie; pass no rows of the new class.
 
-    Two views, on features standardised by source: the share of target rows whose ``n_neighbours``-th nearest
-    source row is farther than a quantile ``level`` of the same distance among source rows (leaving out the row
-    itself; 1 − ``level`` is what to expect without a gap), and the effective sample size (Σw)²/Σw² of the
-    density-ratio weights that an out-of-fold, calibrated discriminator of both gives to source rows. The second
-    says how uneven the shift is where both have rows, the first whether there are such rows at all. A
-    discriminator that sees little of the shift overstates the effective size; where subtypes are known,
-    ``ShiftSplit.effective_size`` gives it exactly.
+    Features are scaled by their spread in source. Two numbers:
+
+    - ``outside``: the share of target rows whose ``n_neighbours``-th nearest source row is farther than the
+      quantile ``level`` of the same distance among source rows. Expect 1 − ``level`` where nothing is missing.
+    - ``effective_size``: (Σw)²/Σw² of the density-ratio weights that an out-of-fold, calibrated discriminator of
+      source and target assigns to source rows. It tells how uneven the shift is where both have rows. A
+      discriminator that misses part of the shift overstates it; where subtypes are known,
+      ``ShiftSplit.effective_size`` is exact.
 
     >>> random = np.random.default_rng(0)
     >>> X, X_target = random.normal(size=(400, 3)), random.normal(size=(200, 3))
@@ -134,7 +139,7 @@ def support_overlap(
     scale = np.where(spread > 0, spread, 1.0)
     outside = share_outside(source / scale, target / scale, n_neighbours=n_neighbours, level=level)
     log_odds = _calibrated(_out_of_fold(classifier, both, is_target, folds, random_state), is_target)[~is_target]
-    # a common factor changes nothing but the risk of overflow
+    # a common factor of the weights does not matter; this one prevents overflow
     effective = effective_sample_size(np.exp(log_odds - log_odds.max()))
     return SupportOverlap(outside, float(level), effective, len(source), len(target))
 
@@ -156,7 +161,7 @@ def _stacked(
 
 
 def _calibrated(log_odds: NDArray[np.float64], positive: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Log-odds scaled to be right on the rows they were not trained on: with many features they are too sure."""
+    """Rescale log-odds to be right out of fold: with many features they are overconfident."""
     from sklearn.linear_model import LogisticRegression
 
     scores = (log_odds / max(float(log_odds.std()), np.finfo(np.float64).tiny))[:, None]
@@ -166,7 +171,7 @@ def _calibrated(log_odds: NDArray[np.float64], positive: NDArray[np.bool_]) -> N
 def _out_of_fold(
     classifier: Any, X: NDArray[np.float64], positive: NDArray[np.bool_], folds: int, random_state: int
 ) -> NDArray[np.float64]:
-    """Every row's log-odds of being positive, from a classifier that was not trained on it."""
+    """Log-odds of every row to be positive, from a classifier that was not trained on it."""
     from sklearn.linear_model import LogisticRegression
     from sklearn.model_selection import StratifiedKFold, cross_val_predict
     from sklearn.pipeline import make_pipeline
@@ -177,7 +182,7 @@ def _out_of_fold(
         if classifier is not None
         else make_pipeline(StandardScaler(), LogisticRegression(max_iter=2000))
     )
-    cuts = StratifiedKFold(folds, shuffle=True, random_state=random_state)
-    chances = cross_val_predict(model, X, positive, cv=cuts, method="predict_proba")[:, 1]
+    stratified = StratifiedKFold(folds, shuffle=True, random_state=random_state)
+    probability = cross_val_predict(model, X, positive, cv=stratified, method="predict_proba")[:, 1]
     tiny = np.finfo(np.float64).tiny
-    return np.log(np.maximum(chances, tiny)) - np.log(np.maximum(1 - chances, tiny))
+    return np.log(np.maximum(probability, tiny)) - np.log(np.maximum(1 - probability, tiny))

@@ -1,17 +1,17 @@
-"""The paper's three recipes for background shift: which share of every subtype is source, and what is new."""
+"""The paper's three recipes for background shift: which share of every subtype is in source, and what is new."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from openset._utils.params import check_flag, check_integer, check_number
-from openset.shift.columns import as_columns, matches, require
-from openset.shift.drawing import (
-    Cell,
+from openset.shift.columns import Columns, as_columns, matches, require
+from openset.shift.draw import (
     Pools,
     Recipe,
     divide_truncated,
@@ -41,14 +41,14 @@ def cifar_shift(
     novel_label: Any = None,
     random_state: int = 0,
 ) -> ShiftSplit:
-    """The CIFAR-100 recipe: subtype shares U(.2, 1), the same in every superclass, so that classes stay balanced.
+    """The CIFAR-100 recipe: shares of subtypes U(.2, 1), the same in every superclass, so classes stay balanced.
 
-    Subtype j (in order of names) of every known superclass ``coarse`` gives int(n·m_j) of its n rows to source
-    and int(n·(1 − m_j)) to target, with m_j = round(U(.2, 1), 2). The new class is the class ``novel`` of
-    ``fine``: ``novel_share`` of its rows go to target. Rows whose ``split`` is "test" are cut the same way.
-    ``shift=False`` draws m from U(.45, .5). ``novel_fraction`` sets the share of new rows in target and test
-    instead, and then may use all rows of the new class. Of rows with equal ``content`` one is used; the sizes
-    in the paper come without that check.
+    Of the n rows of subtype j (sorted by name) of every known superclass ``coarse``, int(n·m_j) are in source and
+    int(n·(1 − m_j)) in target, with m_j = round(U(.2, 1), 2); ``shift=False`` draws m from U(.45, .5). The new
+    class is the class ``novel`` of ``fine``: a share ``novel_share`` of its rows is in target. Rows of the test
+    ``split`` are divided in the same way. ``novel_fraction`` instead sets the share of new rows in target and in
+    its test rows, and can use all rows of the new class. Of rows with equal ``content`` one is used; the paper's
+    sizes are without that check.
 
     >>> fine = np.repeat(["carp", "pike", "oak", "elm", "man"], 60)
     >>> coarse = np.repeat(["fish", "tree", "people"], [120, 120, 60])
@@ -77,26 +77,22 @@ def cifar_shift(
     random = generator(random_state)
     pools = make_pools(recipe, test_fraction=0.0, random=random)
     per_class = _equal_number_of_subtypes(pools, recipe.known)
-    # the legacy generator: the published splits were drawn with it
+    # the paper's splits were drawn with the legacy generator
     legacy = np.random.RandomState(random_state)
     shares = np.round(legacy.uniform(*((0.2, 1.0) if shift else _NO_SHIFT), per_class), 2)
-    return draw(
-        recipe,
-        pools,
-        np.tile(shares, len(recipe.known)).tolist(),
-        divide=divide_truncated,
-        novel_size=_share_of(novel_share),
-        random=random,
-    )
+    shares_of_all = np.tile(shares, len(recipe.known)).tolist()
+    size = _share_of(novel_share)
+    return draw(recipe, pools, shares_of_all, divide=divide_truncated, novel_size=size, random=random)
 
 
 def _equal_number_of_subtypes(pools: Pools, known: Sequence[Any]) -> int:
+    """The number of subtypes of each known class; raise where classes differ in it."""
     counts = {label: sum(cell.label == label for cell in pools.known) for label in known}
     if len(set(counts.values())) > 1:
         listed = ", ".join(f"{label!r} {n}" for label, n in counts.items())
         raise ValueError(
-            f"the known classes differ in their number of subtypes ({listed}): one draw of "
-            "shares serves all, so each needs equally many. Are rows of a subtype missing?"
+            f"the known classes differ in their number of subtypes ({listed}): all use one draw of shares, "
+            "so each needs equally many. Are rows of a subtype missing?"
         )
     return next(iter(counts.values()))
 
@@ -116,15 +112,15 @@ def sentiment_shift(
     novel_label: Any = None,
     random_state: int = 0,
 ) -> ShiftSplit:
-    """The Amazon Reviews recipe: classes stay balanced while their sentiment flips between source and target.
+    """The Amazon Reviews recipe: classes stay balanced, but their sentiment flips between source and target.
 
-    Every known ``category`` uses up to ``n_train`` rows of each of the two ``sentiment`` values (as many of the
-    one as of the other) for source and target together, and up to ``n_test`` for testing. Its share m of the
-    lower sentiment that goes to source is drawn without replacement from values U(.08, .15) and U(.85, .92), as
-    many of each as there are classes; 1 − m of the higher one joins them and the rest is target.
-    ``shift=False`` draws m from U(.45, .5). The ``novel`` category goes to target only, as many rows as of a
-    known category, or as many as ``novel_fraction`` asks for. Without a ``split`` column (of "train" and "test")
-    test rows are held out of each category and sentiment.
+    Of each of the two ``sentiment`` values every known ``category`` uses equally many rows: up to ``n_train`` for
+    source and target together, and up to ``n_test`` for testing. A share m of its rows with the lower sentiment
+    and a share 1 − m of those with the higher one are in source, the rest in target. The m are drawn without
+    replacement from values U(.08, .15) and U(.85, .92), as many of each as there are classes; ``shift=False``
+    draws them from U(.45, .5). The ``novel`` category is in target only, with as many rows as a known category
+    uses, or as many as ``novel_fraction`` needs. Without a ``split`` column (of "train" and "test") test rows are
+    drawn from each category and sentiment.
 
     >>> category, sentiment = np.repeat(["books", "music", "toys"], 400), np.tile([0, 1], 600)
     >>> made = sentiment_shift(category=category, sentiment=sentiment, novel="toys", n_train=100, n_test=25)
@@ -148,26 +144,18 @@ def sentiment_shift(
         novel_label=novel_label,
         novel_fraction=novel_fraction,
     )
-    _two_sentiments(columns["category"], columns["sentiment"], recipe.known)
+    _check_sentiments(columns["category"], columns["sentiment"], recipe.known)
     random = generator(random_state)
     lower = _shares(len(recipe.known), shift, random)
     pools = make_pools(recipe, test_fraction=n_test / (n_test + n_train), random=random)
-    balanced = [
-        cell
-        for label in recipe.known
-        for cell in _balanced([cell for cell in pools.known if cell.label == label], n_train, n_test, random)
-    ]
+    balanced = _balanced(pools, recipe.known, n_train, n_test, random)
+    shares = np.column_stack([lower, 1 - lower]).ravel().tolist()
     largest = {"target": 2 * n_train, "test_target": 2 * n_test}
-    return draw(
-        recipe,
-        Pools(balanced, pools.novel, pools.duplicates),
-        np.column_stack([lower, 1 - lower]).ravel().tolist(),
-        novel_size=lambda n, part: min(n, largest[part]),
-        random=random,
-    )
+    return draw(recipe, balanced, shares, novel_size=lambda n, part: min(n, largest[part]), random=random)
 
 
-def _two_sentiments(category: NDArray[Any], sentiment: NDArray[Any], known: Sequence[Any]) -> None:
+def _check_sentiments(category: NDArray[Any], sentiment: NDArray[Any], known: Sequence[Any]) -> None:
+    """Raise unless every known category has rows of the same two sentiments."""
     both = np.unique(sentiment[np.isin(category, known)]).tolist()
     if len(both) != 2:
         raise ValueError(f"sentiment holds {len(both)} values among known categories ({both[:5]}): expected two.")
@@ -177,19 +165,20 @@ def _two_sentiments(category: NDArray[Any], sentiment: NDArray[Any], known: Sequ
             raise ValueError(f"category {label!r} has rows of sentiment {found[0]!r} only: both are needed.")
 
 
-def _balanced(cells: Sequence[Cell], n_train: int, n_test: int, random: np.random.Generator) -> list[Cell]:
-    """Equally many rows of every cell, at most the given numbers, drawn at random."""
-    n_train = min(n_train, *(len(cell.train) for cell in cells))
-    n_test = min(n_test, *(len(cell.test) for cell in cells))
-    return [
-        Cell(
-            cell.label,
-            cell.subtype,
-            random.permutation(cell.train)[:n_train],
-            random.permutation(cell.test)[:n_test],
-        )
-        for cell in cells
-    ]
+def _balanced(
+    pools: Pools, known: Sequence[Any], n_train: int, n_test: int, random: np.random.Generator
+) -> Pools:
+    """The pools with equally many rows of every sentiment of a class, at most the given numbers, at random."""
+    balanced = []
+    for label in known:
+        cells = [cell for cell in pools.known if cell.label == label]
+        train = min(n_train, *(len(cell.train) for cell in cells))
+        test = min(n_test, *(len(cell.test) for cell in cells))
+        balanced += [
+            replace(cell, train=random.permutation(cell.train)[:train], test=random.permutation(cell.test)[:test])
+            for cell in cells
+        ]
+    return replace(pools, known=balanced)
 
 
 def subtype_shift(
@@ -209,38 +198,25 @@ def subtype_shift(
     novel_label: Any = None,
     random_state: int = 0,
 ) -> ShiftSplit:
-    """The SUN397 recipe: every subtype of a known group lies mostly in source or mostly in target.
+    """The SUN397 recipe: every subtype of a known group is mostly in source or mostly in target.
 
-    The share of a subtype that goes to source is drawn without replacement from values U(.08, .15) and
+    The share of a subtype that is in source is drawn without replacement from values U(.08, .15) and
     U(.85, .92), as many of each as there are known subtypes; ``shift=False`` draws it from U(.45, .5).
     New are int(``subtype_share``·n), at least one, of the n subtypes of ``novel_group``, drawn by the seed; or
-    the ``novel_subtypes`` you name, of any group. ``novel_share`` of their rows go to target, or as many as
-    ``novel_fraction`` asks for. Without a ``split`` column (of "train" and "test") a share ``test_fraction`` of
-    every subtype is held out for testing.
+    the given ``novel_subtypes``, of any group. A share ``novel_share`` of their rows is in target, or as many as
+    ``novel_fraction`` needs. Without a ``split`` column (of "train" and "test") a share ``test_fraction`` of
+    every subtype is for testing.
 
     >>> subtype = np.repeat(["bar", "bakery", "attic", "cellar", "beach", "bayou"], 100)
     >>> group = np.repeat(["shop", "home", "nature"], 200)
     >>> made = subtype_shift(group=group, subtype=subtype, novel_group="nature", random_state=1)
-    >>> made.manifest.label["novel"]
-    {'group': ['nature'], 'subtype': ['bayou']}
-    >>> len(made.test_source) + len(made.test_target)
-    90
+    >>> made.manifest.label["novel"], len(made.test_source) + len(made.test_target)
+    ({'group': ['nature'], 'subtype': ['bayou']}, 90)
     """
     check_flag("shift", shift)
-    check_number("test_fraction", test_fraction, high=1, open_high=True)
-    check_number("subtype_share", subtype_share, high=1)
-    if (novel_group is None) == (novel_subtypes is None):
-        raise ValueError("give either novel_group, or novel_subtypes: one of the two says what is new.")
     columns = as_columns(group=group, subtype=subtype, split=split, content=content)
     random = generator(random_state)
-    if novel_subtypes is not None:
-        novel = {"subtype": require("subtype", columns["subtype"], novel_subtypes)}
-        groups: list[Any] = []
-    else:
-        groups = require("group", columns["group"], [novel_group])
-        among = np.unique(columns["subtype"][columns["group"] == groups[0]])
-        chosen = random.permutation(among)[: max(1, int(len(among) * subtype_share))]
-        novel = {"group": groups, "subtype": np.sort(chosen).tolist()}
+    novel = _novel_subtypes(columns, novel_group, novel_subtypes, subtype_share, random)
     recipe = Recipe(
         name="subtype_shift",
         seed=random_state,
@@ -256,7 +232,7 @@ def subtype_shift(
         columns=columns,
         label="group",
         subtype="subtype",
-        known=known_classes("group", columns["group"][~matches(columns, novel)], known, groups),
+        known=known_classes("group", columns["group"][~matches(columns, novel)], known, novel.get("group", ())),
         novel=novel,
         novel_label=novel_label,
         novel_fraction=novel_fraction,
@@ -266,8 +242,23 @@ def subtype_shift(
     return draw(recipe, pools, shares.tolist(), novel_size=_share_of(novel_share), random=random)
 
 
+def _novel_subtypes(
+    columns: Columns, group: Any, subtypes: Sequence[Any] | None, share: float, random: np.random.Generator
+) -> dict[str, list[Any]]:
+    """The values, by column, of a row of the new class: the given subtypes, or a random share of a group's."""
+    check_number("subtype_share", share, high=1)
+    if (group is None) == (subtypes is None):
+        raise ValueError("give either novel_group or novel_subtypes: one of the two tells what is new.")
+    if subtypes is not None:
+        return {"subtype": require("subtype", columns["subtype"], subtypes)}
+    groups = require("group", columns["group"], [group])
+    among = np.unique(columns["subtype"][columns["group"] == groups[0]])
+    chosen = random.permutation(among)[: max(1, int(len(among) * share))]
+    return {"group": groups, "subtype": np.sort(chosen).tolist()}
+
+
 def _shares(n: int, shift: bool, random: np.random.Generator) -> NDArray[np.float64]:
-    """n shares of source: low or high ones without replacement, or all near one half."""
+    """n shares of source: low or high ones, drawn without replacement, or all near one half."""
     if not shift:
         return random.uniform(*_NO_SHIFT, n)
     both = np.concatenate([random.uniform(0.08, 0.15, n), random.uniform(0.85, 0.92, n)])

@@ -1,4 +1,4 @@
-"""A split into source, target and test rows, and the same split made again from its manifest."""
+"""A split into source, target and test rows, and how to rebuild it from its manifest."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from openset.shift.manifest import PARTS, Manifest, Rows
 
 
 class Parts(NamedTuple):
-    """The rows of a split: source with labels and target without, to fit on, and test rows of both kinds."""
+    """The rows and labels of a split: source and target to fit on, and test rows drawn like each of them."""
 
     X: Any
     y: NDArray[Any]
@@ -33,8 +33,8 @@ class Parts(NamedTuple):
 class ShiftSplit:
     """Which rows are source, target and test, and the truth that a method must not see.
 
-    Row numbers are ascending and count in the caller's data; no row is in two parts. ``label`` is the class of
-    every row of the data, ``novel_label`` for rows of the new class.
+    Row numbers are ascending and refer to the caller's data; no row is in two parts. ``label`` has the class of
+    every row of the data, or ``novel_label`` for rows of the new class.
     """
 
     source: Rows
@@ -55,7 +55,7 @@ class ShiftSplit:
             raise ManifestError(f"row {rows.max()} is in a part, but the data has {len(self.label)} rows.")
 
     def take(self, X: Any) -> Parts:
-        """The parts of some rows (an array, a memory map, a data frame, a list of texts) and their labels.
+        """Return the parts of X (an array, a memory map, a data frame, a list of texts) and their labels.
 
         Of an array on disk only the rows of the split are read.
         """
@@ -71,7 +71,7 @@ class ShiftSplit:
 
     @property
     def unseen_subtypes(self) -> list[tuple[Any, Any]]:
-        """Known (class, subtype) pairs with target rows but none in source: to a method they look new."""
+        """Known (class, subtype) pairs with rows in target but none in source: to a method they look new."""
         return [
             (cell["class"], cell["subtype"])
             for cell in self.manifest.proportions
@@ -80,7 +80,7 @@ class ShiftSplit:
 
     @property
     def effective_size(self) -> float:
-        """Source rows that would tell as much as all do when every subtype is weighted to its size in target.
+        """The effective number of source rows, with every subtype weighted to its share of target.
 
         This is (Σw)²/Σw² over source rows, with w the target-to-source ratio of the row's class and subtype.
         """
@@ -89,7 +89,7 @@ class ShiftSplit:
         return total**2 / sum(cell["target"] ** 2 / cell["source"] for cell in cells) if total else 0.0
 
     def describe(self) -> str:
-        """The split in a few plain sentences."""
+        """Describe the split in a few sentences."""
         made = self.manifest
         sentences = [
             f"{made.recipe}, seed {made.seed}: {len(self.source)} source and {len(self.target)} target rows, "
@@ -100,14 +100,14 @@ class ShiftSplit:
             sentences.append(f"{made.duplicates['left_out']} rows were left out as copies of others.")
         if self.unseen_subtypes:
             listed = ", ".join(f"{subtype} of {known}" for known, subtype in self.unseen_subtypes)
-            sentences.append(f"Known, but without a row in source: {listed}.")
+            sentences.append(f"Known subtypes without a row in source: {listed}.")
         return " ".join(sentences)
 
     __str__ = describe
 
 
 def split_from(manifest: Manifest, **columns: Any) -> ShiftSplit:
-    """The split a manifest describes; the columns must be those it was made from."""
+    """The split of a manifest; the columns must be those it was made from."""
     rule = manifest.label
     labels, novel_label = open_set_labels(
         columns[rule["column"]], matches(columns, rule["novel"]), rule["novel_label"]
@@ -123,10 +123,10 @@ def split_from(manifest: Manifest, **columns: Any) -> ShiftSplit:
 
 
 def rebuild(manifest: Manifest | str | Path, **columns: Any) -> ShiftSplit:
-    """Make a split again from its manifest (or the path of one) and the same columns, by the same names.
+    """Rebuild a split from its manifest (or the path of one) and the same columns, under the same names.
 
-    Rows come from the manifest, not from drawing again, so the split does not depend on the machine or on
-    versions. Data whose checksum differs is refused.
+    Rows are read from the manifest and not drawn again, so the split does not depend on the machine or on
+    versions. Data with another checksum is refused.
 
     >>> from openset.shift import background_shift
     >>> data = {"label": ["a"] * 40 + ["b"] * 40 + ["c"] * 10}

@@ -1,6 +1,7 @@
-"""What all builders share: pools of rows by class and subtype, drawing parts from them, and the record of it.
+"""Draw a split: pools of rows by class and subtype, source, target and test rows drawn from them, the manifest.
 
-Rows equal in content count as one: only the first of them can be drawn, training rows before test rows.
+All builders of splits share this. Of rows with equal content only the first can be drawn, with training rows
+before test rows.
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ from openset.shift.manifest import PARTS, Manifest, Rows, column_checksum, encod
 from openset.shift.split import ShiftSplit, split_from
 
 Divide = Callable[[Rows, float, np.random.Generator], tuple[Rows, Rows]]
-"""How a pool's rows are cut into source and target, given the share of source."""
+"""Divides rows into source and target, given the share of source."""
 
 
 @dataclass(frozen=True)
 class Cell:
-    """The rows of one subtype of a class that may be drawn."""
+    """The rows of one subtype of a class that can be drawn."""
 
     label: Any
     subtype: Any
@@ -38,7 +39,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Pools:
-    """All rows that a builder may draw: a cell for every known subtype, and one for the new class."""
+    """All rows that can be drawn: a cell for every known subtype, and one for the new class."""
 
     known: list[Cell]
     novel: Cell
@@ -47,18 +48,18 @@ class Pools:
 
 @dataclass(frozen=True)
 class Recipe:
-    """What a builder was asked for: the columns, what is known in them, and what is new."""
+    """What to split and how: the columns, which of their values are known, and which are new."""
 
     name: str
     seed: int
     parameters: dict[str, Any]
     columns: Columns
     label: str
-    """The column of classes."""
+    """The name of the column of classes."""
     subtype: str | None
     known: list[Any]
     novel: dict[str, list[Any]]
-    """A row is new where every column named here holds one of the values listed."""
+    """A row is new if it has, in every column named here, one of the values listed."""
     novel_label: Any = None
     novel_fraction: float | None = None
 
@@ -67,7 +68,7 @@ class Recipe:
 
 
 def generator(random_state: int) -> np.random.Generator:
-    """The random numbers of a builder; a seed is asked for, since it goes on record."""
+    """A generator of random numbers; the seed must be an integer, because the manifest records it."""
     check_integer("random_state", random_state, low=0)
     return np.random.default_rng(random_state)
 
@@ -75,7 +76,7 @@ def generator(random_state: int) -> np.random.Generator:
 def known_classes(
     name: str, column: NDArray[Any], known: Sequence[Any] | None, novel: Sequence[Any]
 ) -> list[Any]:
-    """The known classes in order: those asked for if all are there, else all that are not new."""
+    """The known classes, sorted: the given ones, which must all be there, else all that are not new."""
     if known is None:
         classes = [label for label in np.unique(column).tolist() if label not in novel]
     else:
@@ -89,7 +90,8 @@ def known_classes(
 
 
 def make_pools(recipe: Recipe, *, test_fraction: float, random: np.random.Generator) -> Pools:
-    """Sort rows into cells, one of each content; test rows by the split column, else held out of every cell."""
+    """Sort rows into cells, one of each content. Without a split column a share of every cell is for testing."""
+    check_number("test_fraction", test_fraction, high=1, open_high=True)
     columns = recipe.columns
     classes = columns[recipe.label]
     is_novel = matches(columns, recipe.novel)
@@ -107,8 +109,8 @@ def make_pools(recipe: Recipe, *, test_fraction: float, random: np.random.Genera
         mine = np.flatnonzero(rows & kept)
         if "split" in columns:
             return Cell(label, subtype, mine[~is_test[mine]], mine[is_test[mine]])
-        held, rest = divide_all(mine, test_fraction, random)
-        return Cell(label, subtype, np.sort(rest), np.sort(held))
+        test, train = divide_all(mine, test_fraction, random)
+        return Cell(label, subtype, np.sort(train), np.sort(test))
 
     known = []
     for label in recipe.known:
@@ -127,7 +129,7 @@ def _test_rows(split: NDArray[Any]) -> NDArray[np.bool_]:
     if others:
         raise ValueError(
             f"split holds {', '.join(map(repr, others[:5]))}: expected 'train' or 'test' in every row, "
-            "or no split at all."
+            "or no split column."
         )
     return split == "test"
 
@@ -138,14 +140,14 @@ def _contents_with_two_labels(content: NDArray[Any], labels: NDArray[Any]) -> in
 
 
 def divide_all(rows: Rows, share: float, random: np.random.Generator) -> tuple[Rows, Rows]:
-    """A share of the rows at random, to the nearest whole row, and the rest."""
+    """A random share of the rows, rounded to whole rows, and the rest."""
     shuffled = random.permutation(rows)
     n = round(len(rows) * share)
     return shuffled[:n], shuffled[n:]
 
 
 def divide_truncated(rows: Rows, share: float, random: np.random.Generator) -> tuple[Rows, Rows]:
-    """int(n·share) rows and int(n·(1 − share)) others: float64 truncation may leave a row over."""
+    """int(n·share) rows and int(n·(1 − share)) others; because of truncation a row may be in neither."""
     shuffled = random.permutation(rows)
     first, second = int(len(rows) * share), int(len(rows) * (1 - share))
     return shuffled[:first], shuffled[first : first + second]
@@ -160,17 +162,17 @@ def draw(
     novel_size: Callable[[int, str], int],
     random: np.random.Generator,
 ) -> ShiftSplit:
-    """Cut every cell by its share of source, add novel rows to both targets, and write it all down.
+    """Divide every cell by its share of source, add novel rows to target and its test rows, record all of it.
 
-    ``novel_size(n, part)`` says how many of n novel rows to take where ``novel_fraction`` does not.
+    Where the recipe has no ``novel_fraction``, ``novel_size(n, part)`` of the n novel rows are taken.
     """
     parts: dict[str, list[Rows]] = {part: [] for part in PARTS}
     proportions = []
     for cell, share in zip(pools.known, shares, strict=True):
-        cut = (*divide(cell.train, share, random), *divide(cell.test, share, random))
-        for part, rows in zip(PARTS, cut, strict=True):
+        divided = (*divide(cell.train, share, random), *divide(cell.test, share, random))
+        for part, rows in zip(PARTS, divided, strict=True):
             parts[part].append(rows)
-        counts = {part: len(rows) for part, rows in zip(PARTS, cut, strict=True)}
+        counts = {part: len(rows) for part, rows in zip(PARTS, divided, strict=True)}
         proportions.append({"class": cell.label, "subtype": cell.subtype, "share": float(share), **counts})
     _check_classes(proportions, recipe.known)
     fractions: dict[str, float | None] = {}
@@ -206,11 +208,11 @@ def _check_classes(proportions: Sequence[Mapping[str, Any]], known: Sequence[Any
     ]
     if absent:
         raise ValueError(
-            f"no row of {', '.join(map(repr, absent))} went to source, so it would look new in target: "
-            "give more rows of it, a larger share of source, or leave it out of the known classes."
+            f"no row of {', '.join(map(repr, absent))} is in source, so it would look new in target: "
+            "give more rows of it, a larger share of source, or remove it from the known classes."
         )
     if not any(cell["target"] for cell in proportions):
-        raise ValueError("no known row went to target: give more rows, or smaller shares of source.")
+        raise ValueError("no known row is in target: give more rows, or smaller shares of source.")
 
 
 def _novel_rows(
@@ -229,7 +231,7 @@ def _novel_rows(
 
 
 def plain(value: Any) -> Any:
-    """Builder parameters as JSON data."""
+    """Parameters as JSON data."""
     if isinstance(value, Mapping):
         if all(isinstance(key, str) for key in value):
             return {key: plain(item) for key, item in value.items()}

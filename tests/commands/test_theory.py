@@ -8,10 +8,6 @@ import pytest
 from typer.testing import CliRunner
 
 from openset.commands.theory import app
-from openset.errors import MissingExtraError
-from openset.theory import LinearGaussianProblem
-from openset.theory.figures import draw_map, draw_sweeps
-from openset.theory.sweep import rule_map, sweep
 
 SMALL = ["--features", "120", "--n-source", "40", "--n-target", "20", "--n-test", "60", "--seeds", "2"]
 PNG = b"\x89PNG\r\n\x1a\n"
@@ -104,24 +100,3 @@ def test_the_commands_import_nothing_heavy():
     heavy = "{'matplotlib', 'numpy', 'scipy', 'sklearn', 'torch'}"
     code = f"import sys, openset.commands.theory; sys.exit(str({heavy} & set(sys.modules) or '') or None)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
-
-
-def test_figures_without_matplotlib_name_the_extra(monkeypatch, tmp_path):
-    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(MissingExtraError, match=r"openset\[plot\]"):
-        draw_sweeps([], [], tmp_path / "x.png", novel_share=0.1)
-
-
-@pytest.mark.parametrize("parameter", ["r_eta", "alpha"])
-def test_map_is_drawn(parameter, tmp_path):
-    problem = LinearGaussianProblem(d=400, r_mu=1.0, r_eta=1.0, alpha=0.2, n_source=40, n_target=20)
-    draw_map(rule_map(problem, parameter, [0.1, 1.0, 5.0], [0.2, 0.6]), tmp_path / "map.png")
-    assert (tmp_path / "map.png").read_bytes().startswith(PNG)
-
-
-def test_sweeps_are_drawn_for_one_seed(tmp_path):
-    problem = LinearGaussianProblem(d=120, r_mu=0.3, r_eta=1.0, n_source=20, n_target=20)
-    r_eta = sweep(problem, "r_eta", [1.0, 0.5], seeds=[0], n_test=50)
-    theta = sweep(problem, "theta", [1.0, 0.5], seeds=[0], n_test=50)
-    draw_sweeps(r_eta, theta, tmp_path / "s.png", novel_share=0.15)
-    assert (tmp_path / "s.png").stat().st_size > 10_000

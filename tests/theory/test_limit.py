@@ -7,15 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from openset.theory import (
-    LinearGaussianProblem,
-    corrected_window,
-    group_limit,
-    max_margin_color,
-    max_margin_dd,
-)
+from openset.theory import LinearGaussianProblem, corrected_window, group_limit
+from openset.theory.margin import SOLVERS
 
-SOLVERS = {"dd": max_margin_dd, "color": max_margin_color}
 sizes = st.integers(2, 400)
 lengths = st.floats(-3, 3).map(lambda x: 10**x)
 problems = st.builds(

@@ -3,9 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from openset.theory import LinearGaussianProblem, logistic_descent, max_margin_color, max_margin_dd
-
-SOLVERS = {"dd": max_margin_dd, "color": max_margin_color}
+from openset.theory import LinearGaussianProblem, logistic_descent
+from openset.theory.margin import SOLVERS
 
 
 @pytest.fixture(scope="module")

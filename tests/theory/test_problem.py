@@ -128,5 +128,5 @@ def test_bad_parameters_are_named(change, message):
 
 
 def test_wrong_number_of_weights():
-    with pytest.raises(ValueError, match="one weight a feature"):
+    with pytest.raises(ValueError, match="one weight per feature"):
         LinearGaussianProblem(d=10, r_mu=1.0, r_eta=1.0).auroc(np.ones(9))

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from openset.stats.metrics import auprc, auroc
-from openset.theory import LinearGaussianProblem, max_margin_color, max_margin_dd
+from openset.theory import LinearGaussianProblem, max_margin_color
+from openset.theory.margin import SOLVERS
 from openset.theory.sweep import SharedDraw, rule_map, summarise, sweep
 
 BASE = LinearGaussianProblem(d=300, r_mu=0.1, r_eta=1.0, alpha=0.15, n_source=160, n_target=40)
-SOLVERS = {"dd": max_margin_dd, "color": max_margin_color}
 
 
 @pytest.mark.parametrize(("parameter", "values"), [("r_eta", [1.0, 0.4]), ("theta", [math.pi / 2, 0.4])])
@@ -56,6 +56,25 @@ def test_order_does_not_depend_on_threads_and_progress_is_complete():
     assert [done for done, _, _ in seen] == [1, 2, 3, 4, 5, 6]
     assert {total for _, total, _ in seen} == {6}
     assert outcomes == sweep(BASE, "r_eta", [1.0, 0.5], seeds=[0, 1, 2], n_test=100, workers=1)
+
+
+# r_eta, rule, exact AUROC, AUPRC on 200 test rows
+GOLDEN = [
+    (1.0, "dd", 0.6085465535, 0.1650808190),
+    (1.0, "color", 0.8762204834, 0.4292149785),
+    (0.4, "dd", 0.4120109450, 0.1124184805),
+    (0.4, "color", 0.6851694859, 0.2030363679),
+    (0.1, "dd", 0.1924576398, 0.0886623281),
+    (0.1, "color", 0.3165935809, 0.0969111194),
+]
+
+
+def test_the_numbers_of_the_first_draw_stay_as_they_are():
+    outcomes = sweep(BASE, "r_eta", [1.0, 0.4, 0.1], seeds=[0], n_test=200)
+    for outcome, (value, rule, area, precision) in zip(outcomes, GOLDEN, strict=True):
+        assert (outcome.value, outcome.rule) == (value, rule)
+        assert outcome.auroc == pytest.approx(area, abs=1e-8)
+        assert outcome.auprc_test == pytest.approx(precision, abs=1e-8)
 
 
 def test_means_and_deviations_over_seeds():

@@ -52,10 +52,10 @@ def _linear_gaussian(
 def _solve(method: str, problem: BenchProblem, *, n_test: int = N_TEST, **options: Any) -> dict[str, float]:
     """The max-margin weights of a rule: their exact AUROC, and AUPRC on the test rows."""
     from openset.stats.metrics import auprc, auroc
-    from openset.theory.margin import max_margin_color, max_margin_dd
+    from openset.theory.margin import SOLVERS
 
-    check_choice("method", method, rules := {"dd": max_margin_dd, "color": max_margin_color})
-    solution = rules[method](problem.X, problem.X_target)
+    check_choice("method", method, SOLVERS)
+    solution = SOLVERS[method](problem.X, problem.X_target)
     if solution.certificate is None:
         raise ValueError("no weights keep all the margins: the problem has too many rows for its features.")
     is_novel, score = problem.y_test == problem.novel_label, problem.X_test @ solution.weights

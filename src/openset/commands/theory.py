@@ -1,4 +1,4 @@
-"""``openset theory``: the synthetic experiment, the theorem held against a problem, the lemma."""
+"""``openset theory``: the synthetic experiment, the theorem's conditions, the impossibility lemma."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 import typer
 
 if TYPE_CHECKING:
-    from openset.theory.limit import Rule
-    from openset.theory.problem import LinearGaussianProblem
+    from openset.theory.conditions import TheoremReport
+    from openset.theory.problem import LinearGaussianProblem, Rule
     from openset.theory.sweep import Outcome, Parameter
 
 T = TypeVar("T")
@@ -37,7 +37,7 @@ def sweep_command(
     output: Annotated[Path | None, typer.Option(help="Folder for outcomes.csv and the figures.")] = None,
     maps: Annotated[bool, typer.Option("--maps", help="Also draw the maps over r_mu (with --output).")] = False,
 ) -> None:
-    """The paper's two synthetic tables, ours beside the published AUROC.
+    """Compute the paper's two synthetic tables and print them with the published AUROC.
 
     Examples:
 
@@ -50,7 +50,7 @@ def sweep_command(
     from openset.theory.sweep import PAPER_R_ETA, PAPER_THETA, sweep
 
     if maps and output is None:
-        raise typer.BadParameter("--maps draws figures: say where with --output FOLDER.")
+        raise typer.BadParameter("--maps draws figures: give their folder with --output FOLDER.")
     base = _checked(
         lambda: LinearGaussianProblem(
             d=features, r_mu=r_mu, r_eta=1.0, alpha=alpha, n_source=n_source, n_target=n_target
@@ -114,7 +114,7 @@ def _write(output: Path, base: LinearGaussianProblem, found: dict[str, list[Outc
     draw_sweeps(found["r_eta"], found["theta"], output / "sweeps.png", novel_share=base.alpha)
     written = ["outcomes.csv", "sweeps.png"]
     if maps:
-        # d/N = 50, where the closed-form limit applies; few novel rows, or Proposition 1 would hold nowhere
+        # d/N = 50, where the closed-form limit applies; with more novel rows Proposition 1 would hold nowhere
         wide = base.with_(d=25_000, n_source=400, n_target=100, alpha=0.02, r_mu=1.0, r_eta=1.0)
         grid = np.geomspace(0.01, 10, 25).tolist()
         axes: dict[Literal["r_eta", "alpha"], list[float]] = {
@@ -139,14 +139,14 @@ def check_command(
     n_source: SourceRows = 1600,
     n_target: TargetRows = 400,
     delta: Annotated[float, typer.Option(help="Failure probability.")] = 0.05,
-    c1: Annotated[float | None, typer.Option(help="Constant of Theorem 1 (the paper names none).")] = None,
-    c2: Annotated[float | None, typer.Option(help="Constant of Theorem 1.")] = None,
+    c1: Annotated[float | None, typer.Option(help="Constant of Theorem 1, not given in the paper.")] = None,
+    c2: Annotated[float | None, typer.Option(help="Second constant of Theorem 1.")] = None,
     prop_scale: Annotated[float | None, typer.Option(help="C_d of the propositions.")] = None,
     prop_inner: Annotated[float | None, typer.Option(help="c_d of the propositions.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the drawn data.")] = 0,
     solve: Annotated[bool, typer.Option(help="Also draw data and solve both rules exactly.")] = True,
 ) -> None:
-    """Hold one problem against the theorem, the propositions, the closed-form limit and the exact solver.
+    """Check one problem: the paper's conditions, the closed-form limit, and the exact solution of both rules.
 
     Examples:
 
@@ -156,11 +156,7 @@ def check_command(
         openset theory check --r-mu 132 --r-eta 0.0615 --alpha 1.43e-5 --n-source 70000
         --n-target 70000 -d 100000000 --no-solve
     """
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
-
-    from openset.theory.conditions import STATEMENTS, theorem_conditions
+    from openset.theory.conditions import theorem_conditions
     from openset.theory.problem import LinearGaussianProblem
 
     problem = _checked(
@@ -171,6 +167,17 @@ def check_command(
     report = _checked(
         lambda: theorem_conditions(problem, delta=delta, c1=c1, c2=c2, C_d=prop_scale, c_d=prop_inner)
     )
+    _print_conditions(report)
+    _print_rules(problem, seed if solve else None)
+
+
+def _print_conditions(report: TheoremReport) -> None:
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    from openset.theory.conditions import STATEMENTS
+
     table = Table(title="Conditions as printed in the paper", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     table.add_column("condition")
     for name in ("left", "right", "holds"):
@@ -184,23 +191,24 @@ def check_command(
     console = Console()
     console.print(table)
     if any(c.holds is None for c in report.conditions):
-        console.print("unknown: needs --c1, --c2, --prop-scale, --prop-inner (the paper names none).")
-    _print_verdict(problem, seed if solve else None)
+        console.print("unknown: needs --c1, --c2, --prop-scale, --prop-inner (the paper does not give them).")
 
 
-def _print_verdict(problem: LinearGaussianProblem, seed: int | None) -> None:
+def _print_rules(problem: LinearGaussianProblem, seed: int | None) -> None:
+    """Print how both rules rank in the limit, and their AUROC there and, with a seed, solved exactly."""
     from rich.console import Console
     from rich.table import Table
 
-    from openset.theory.limit import RULES, corrected_window, group_limit
+    from openset.theory.limit import corrected_window, group_limit
+    from openset.theory.problem import RULES
 
     window = corrected_window(problem)
     console = Console()
     order = f"N_T0 r_mu^2 = {window.known:.4g}, N_T1 r_eta^2 = {window.novel:.4g}, "
     console.print(f"{order}(N_S + N_T0) r_mu^2 = {window.background:.4g}")
-    right = {True: "ranks novel above known", False: "ranks known above novel"}
-    console.print(f"Limit d >> N at a right angle: CoLOR {right[window.color_right]},")
-    console.print(f"DD {right[window.dd_right]}.")
+    ranks = {True: "ranks novel above known", False: "ranks known above novel"}
+    console.print(f"Limit d >> N at a right angle: CoLOR {ranks[window.color_right]},")
+    console.print(f"DD {ranks[window.dd_right]}.")
     table = Table(title=f"AUROC (d/N = {problem.d / problem.n_total:.3g})")
     for name in ("rule", "limit d >> N", "solved exactly", "certificate"):
         table.add_column(name, justify="left" if name == "rule" else "right")
@@ -211,13 +219,13 @@ def _print_verdict(problem: LinearGaussianProblem, seed: int | None) -> None:
 
 
 def _solved(problem: LinearGaussianProblem, rule: Rule, seed: int) -> tuple[str, str]:
-    from openset.theory.margin import max_margin_color, max_margin_dd
+    from openset.theory.margin import SOLVERS
 
     values = problem.n_total * problem.d
     if values > 5e8:
         raise typer.BadParameter(f"{values:.1e} numbers are too many to draw: add --no-solve.")
     sample = problem.sample(seed)
-    solution = (max_margin_dd if rule == "dd" else max_margin_color)(sample.source, sample.target)
+    solution = SOLVERS[rule](sample.source, sample.target)
     if solution.certificate is None:
         return "infeasible", ""
     return f"{problem.auroc(solution.weights):.4f}", f"{solution.certificate.worst:.1e}"
@@ -231,7 +239,7 @@ def _number(value: float | None) -> str:
 def impossibility_command(
     epsilon: Annotated[float, typer.Option(help="Mass of the rare source states, in (0, 0.5).")] = 0.1,
 ) -> None:
-    """Two problems that look the same to every learner and need opposite answers, by enumeration.
+    """Show two problems that look the same to every learner and need opposite answers; try all rules.
 
     Examples:
 
@@ -242,7 +250,7 @@ def impossibility_command(
     from rich.console import Console
     from rich.table import Table
 
-    from openset.theory.lemma import impossibility
+    from openset.theory.impossibility_lemma import impossibility
 
     lemma = _checked(lambda: impossibility(epsilon))
     table = Table(title=f"The lemma's two problems, epsilon = {epsilon:g}")
@@ -258,7 +266,7 @@ def impossibility_command(
     table.add_row("strong positivity", *(words[p.strong_positivity] for p in both))
     table.add_row("support inclusion", *(words[p.support_inclusion] for p in both))
     table.add_row("target error of h*", *(str(p.class_risk(p.best_rule)) for p in both))
-    table.add_row("P_S(h* says novel), should be 0", *(str(p.source_false_positives) for p in both))
+    table.add_row("P_S(h* answers novel), should be 0", *(str(p.source_false_positives) for p in both))
     console = Console()
     console.print(table)
     console.print(
@@ -270,7 +278,7 @@ def impossibility_command(
 
 
 def _checked(build: Callable[[], T]) -> T:
-    """Turn a ValueError about an option into a usage error without a traceback."""
+    """Report a ValueError as a usage error, without a traceback."""
     try:
         return build()
     except ValueError as error:

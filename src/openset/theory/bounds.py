@@ -1,15 +1,15 @@
-"""A uniform-convergence bound on the false-positive rate of any head of a class, named as ours.
+"""A uniform-convergence bound on the false-positive rate of all heads of a class of functions.
 
-The paper leans on Wald and Saria (2023), Theorem 4.3, for its finite-sample statement; that theorem is
-cited, not imitated. What follows is the textbook bound (Mohri, Rostamizadeh and Talwalkar, *Foundations of
-Machine Learning*, Theorem 3.3 and Talagrand's contraction lemma), which anybody can check.
+The paper cites Wald and Saria (2023), Theorem 4.3, for its finite-sample statement. This is not that theorem
+but the textbook bound: Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine Learning*, Theorem 3.3, with
+Talagrand's contraction lemma.
 
 A head's false-positive rate is β(h) = P_source(h(x) > 0). With the ramp φ(s) = min(1, max(0, 1 + s/γ)) ≥
 1[s > 0], which is 1/γ-Lipschitz, with probability at least 1 − δ over n independent source rows, for
 **all** heads of the class at once,
 
     β(h) ≤ mean φ(h(x_i)) + (2/γ)·R + √(log(1/δ) / 2n)            R the expected Rademacher complexity
-    β(h) ≤ mean φ(h(x_i)) + (2/γ)·R̂ + 3·√(log(2/δ) / 2n)          R̂ the complexity on these very rows
+    β(h) ≤ mean φ(h(x_i)) + (2/γ)·R̂ + 3·√(log(2/δ) / 2n)          R̂ the complexity on these n rows
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from openset._utils.params import check_integer, check_number
 
 @dataclass(frozen=True)
 class Complexity:
-    """A Rademacher complexity, and whether it is one of the distribution or of the given rows."""
+    """A Rademacher complexity: the expected one, or that of given rows."""
 
     value: float
     of_rows: bool
     standard_error: float = 0.0
-    """Of a Monte Carlo estimate."""
+    """Of a Monte Carlo estimate; else zero."""
 
 
 @dataclass(frozen=True)
@@ -40,15 +40,15 @@ class FprBound:
     fpr: float
     """Share of the rows above 0."""
     ramp: float
-    """The same share counted with the ramp, which is what the bound starts from."""
+    """The mean of the ramp, the first term of the bound."""
     complexity: float
-    """(2/γ)·R, with a Monte Carlo estimate raised by three standard errors."""
+    """(2/γ)·R; a Monte Carlo estimate of R is raised by three standard errors."""
     deviation: float
     confidence: float
 
     @property
     def value(self) -> float:
-        """The bound; one that is no better than 1 says nothing and is given as 1."""
+        """The bound, at most 1."""
         return min(1.0, self.ramp + self.complexity + self.deviation)
 
 
@@ -70,8 +70,8 @@ def linear_complexity_of_rows(
     """Complexity of norm-bounded linear heads on given rows, for instance of a fitted representation.
 
     The supremum over heads is norm·‖Σ ε_i x_i‖/n for each sign vector ε. With ``draws`` its mean is
-    estimated by Monte Carlo; without, Jensen's bound norm·√(Σ‖x_i‖²)/n is used. The rows must not have
-    trained the representation.
+    estimated by Monte Carlo; without, Jensen's bound norm·√(Σ‖x_i‖²)/n is used. The representation must not
+    have been trained on these rows.
 
     >>> linear_complexity_of_rows([[3.0, 4.0]], 2.0).value
     10.0
@@ -91,10 +91,10 @@ def linear_complexity_of_rows(
 def fpr_budget_bound(
     scores: ArrayLike, complexity: Complexity, *, delta: float = 0.05, margin: float = 1.0
 ) -> FprBound:
-    """Bound the false-positive rate on source of a head that scored these source rows (above 0 = novel).
+    """Bound the false-positive rate on source of a head, from its scores of source rows (above 0 = novel).
 
-    It holds for the source distribution, not for the shifted target, and for whichever head of the class
-    was picked after looking at the rows.
+    The bound holds for the source distribution, not for the shifted target, and for any head of the class,
+    also one that was chosen by these rows.
 
     >>> import numpy as np
     >>> bound = fpr_budget_bound(np.full(10_000, -2.0), linear_complexity(1.0, 1.0, 10_000))
@@ -103,7 +103,9 @@ def fpr_budget_bound(
     """
     s = np.asarray(scores, dtype=np.float64)
     if s.ndim != 1 or not len(s) or np.isnan(s).any():
-        raise ValueError(f"scores has shape {s.shape}: expected one finite score a source row, at least one row.")
+        raise ValueError(
+            f"scores has shape {s.shape}: expected one finite score per source row, at least one row."
+        )
     check_number("delta", delta, high=1.0, open_low=True, open_high=True)
     check_number("margin", margin, open_low=True)
     if complexity.of_rows:

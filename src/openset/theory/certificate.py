@@ -1,4 +1,4 @@
-"""Proofs that a max-margin solution is optimal, or that there is none; measured on the rows themselves."""
+"""Proofs that a max-margin solution is optimal, or that none exists, computed from the rows."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import nnls
 
-from openset.theory._nnqp import FloatArray
+from openset.theory._quadratic_program import FloatArray
 
 
 @dataclass(frozen=True)
 class Certificate:
-    """How far (w, λ) is from the optimality conditions; w = Zᵀλ holds by construction. All zero is exact."""
+    """How far (w, λ) is from the optimality conditions; all zero is exact. w = Zᵀλ holds by construction."""
 
     primal: float
     """Largest violation of Zw ≥ b, relative to the largest |b| (or 1)."""
@@ -41,7 +41,7 @@ class Infeasibility:
 
 
 def certify(rows: FloatArray, bound: FloatArray, multipliers: FloatArray) -> Certificate:
-    """Measure the optimality conditions of w = rowsᵀ λ, from the rows themselves."""
+    """Measure how far w = rowsᵀ λ is from the optimality conditions."""
     w = multipliers @ rows
     slack = rows @ w - bound
     squared = float(w @ w)
@@ -55,14 +55,14 @@ def certify(rows: FloatArray, bound: FloatArray, multipliers: FloatArray) -> Cer
 
 
 def _relative(error: float, size: float) -> float:
-    """error / size, where nothing of nothing is nothing and a tiny size cannot overflow."""
+    """error / size; 0 where the error is 0, infinite where the size is too small to divide by."""
     if error == 0:
         return 0.0
     return error / size if size > 1e-150 else np.inf
 
 
 def prove_infeasible(Z: FloatArray, b: FloatArray, ray: FloatArray, tolerance: float) -> Infeasibility | None:
-    """A proof of infeasibility from a nearly right ray: refined on its own rows by least squares."""
+    """Prove infeasibility from an approximate ray, refined on its own rows by least squares; None if it fails."""
     gain = float(b @ ray)
     if gain <= 0 or _residual(Z, ray) > 1e-3:
         return None
@@ -86,7 +86,7 @@ def _refined(Z: FloatArray, b: FloatArray, ray: FloatArray) -> FloatArray:
     unit, bound = Z[rows] / length[rows, None], b[rows] / length[rows]
     try:
         x, _ = nnls(np.vstack([unit.T, bound]), np.append(np.zeros(Z.shape[1]), 1.0), maxiter=20 * len(rows))
-    except RuntimeError:  # scipy's word for too many iterations
+    except RuntimeError:  # scipy raises it after too many iterations
         return ray
     refined = np.zeros(len(b))
     refined[rows] = x / length[rows]

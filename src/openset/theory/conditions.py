@@ -1,4 +1,4 @@
-"""Every condition of the paper's Theorem 1, its two restatements and its two propositions, evaluated."""
+"""Evaluate every condition of the paper's Theorem 1, of its two restatements and of its two propositions."""
 
 from __future__ import annotations
 
@@ -23,17 +23,10 @@ class Condition:
 
     @property
     def holds(self) -> bool | None:
-        """Whether it holds; None where the paper names no constant and none was given."""
+        """Whether it holds; None where it depends on a constant that was not given."""
         if self.left is None or self.right is None:
             return None
         return self.left < self.right if self.strict else self.left <= self.right
-
-    @property
-    def short_by(self) -> float | None:
-        """How much the left side is too large (0 where the condition holds, None where not checkable)."""
-        if self.left is None or self.right is None:
-            return None
-        return 0.0 if self.holds else self.left - self.right
 
 
 @dataclass(frozen=True)
@@ -50,11 +43,11 @@ class TheoremReport:
         return found
 
     def applies(self, statement: str) -> bool | None:
-        """True if all hold, False if one fails, None if the rest hangs on constants that were not given."""
-        verdicts = [c.holds for c in self.of(statement)]
-        if False in verdicts:
+        """True if all hold, False if one fails, None if it depends on constants that were not given."""
+        found = [c.holds for c in self.of(statement)]
+        if False in found:
             return False
-        return None if None in verdicts else True
+        return None if None in found else True
 
     def failures(self, statement: str) -> tuple[Condition, ...]:
         """The conditions that fail."""
@@ -71,13 +64,23 @@ def theorem_conditions(
     c_d: float | None = None,
     tau: float = 0.1,
 ) -> TheoremReport:
-    """Hold a problem against every statement of the paper.
+    """Evaluate every condition of every statement of the paper on a problem.
 
-    Parameters ---------- delta : failure probability. c1, c2 : constants of Theorem 1 and its restatements;
-    C_d, c_d : of the propositions. The paper says only that they
-        exist: without them their condition is reported as not checkable.
-    tau : score gap of Proposition 2 (the paper takes 0.1).
+    Parameters
+    ----------
+    problem : LinearGaussianProblem
+    delta : float
+        Failure probability.
+    c1, c2 : float, optional
+        Constants of Theorem 1 and its restatements. The paper states only that they exist; without them their
+        condition is reported as not checkable.
+    C_d, c_d : float, optional
+        Constants of the propositions, likewise.
+    tau : float
+        Score gap of Proposition 2 (0.1 in the paper).
 
+    Examples
+    --------
     >>> report = theorem_conditions(LinearGaussianProblem(d=3000, r_mu=0.1, r_eta=1.0))
     >>> report.applies("theorem 1"), len(report.failures("theorem 1"))
     (False, 3)
@@ -86,75 +89,102 @@ def theorem_conditions(
     check_number("tau", tau, high=0.2, open_low=True)
     for name, value in (("c1", c1), ("c2", c2), ("C_d", C_d), ("c_d", c_d)):
         check_number(name, value, open_low=True, optional=True)
-    n_target, n, k = problem.n_target, problem.n_total, problem.n_novel
     log_c = None if c1 is None or c2 is None else c1 * math.log(c2 / delta)
     log_d = None if C_d is None or c_d is None else C_d * math.log(c_d / delta)
-    room = min(math.sqrt(n), math.sqrt(problem.d / n))
-    r_mu, r_eta = problem.r_mu, problem.r_eta
-    floor = 16 / math.sqrt(n_target)
-    share, share_limit = k / n_target, n / (1024 * n_target)
-    half_root = 0.5 * math.sqrt(problem.n_known)
-    first, second, third, dd, color = STATEMENTS
-
-    def shared(name: str) -> list[Condition]:
-        return [
-            Condition(name, "300 < d", 300, problem.d, strict=True),
-            Condition(name, "10 < N_T", 10, n_target, strict=True),
-            Condition(name, "alpha < N / (1024 N_T)", share, share_limit, strict=True),
-            Condition(name, "c1 log(c2/delta) <= min(sqrt N, sqrt(d/N))", log_c, room),
-        ]
-
-    spread = math.sqrt(problem.d) / (4 * math.sqrt(n))
-    root_k = math.sqrt(k)
     return TheoremReport(
         (
-            *shared(first),
-            Condition(first, "N_T <= N_S", n_target, problem.n_source),
-            Condition(first, "1/N_T <= alpha", 1 / n_target, share),
-            Condition(first, "16/sqrt(N_T) <= min(r_eta, r_mu)", floor, min(r_eta, r_mu)),
-            Condition(first, "r_mu <= sqrt(N_T0)/2", r_mu, half_root),
-            Condition(
-                first,
-                "r_eta/r_mu <= 1/(8 (1 + sqrt(N_T N_T1)))",
-                r_eta / r_mu,
-                1 / (8 * (1 + math.sqrt(n_target * k))),
-            ),
-            *shared(second),
-            Condition(second, "16/sqrt(N_T) <= r_eta", floor, r_eta),
-            Condition(second, "r_eta <= 3/(8 sqrt(N_T1))", r_eta, 3 / (8 * root_k)),
-            Condition(second, "1/sqrt(N_T1) <= r_mu", 1 / root_k, r_mu),
-            Condition(second, "r_mu <= sqrt(N_T0)/2", r_mu, half_root),
-            *shared(third),
-            Condition(third, "16/sqrt(N_T) <= min(r_eta, r_mu)", floor, min(r_eta, r_mu)),
-            Condition(third, "r_mu <= sqrt(N_T0)/(2 N_T1)", r_mu, half_root / k),
-            Condition(third, "r_eta/r_mu <= sqrt(N_T1/N_T0)", r_eta / r_mu, math.sqrt(k / problem.n_known)),
-            Condition(dd, "C_d log(c_d/delta) <= sqrt(d)/(4 sqrt N)", log_d, spread),
-            Condition(dd, "1/(2 sqrt N) <= r_mu", 0.5 / math.sqrt(n), r_mu),
-            Condition(
-                dd,
-                "r_eta <= r_mu/(4 + 8 r_mu sqrt(N_T1)) - 1/sqrt N",
-                r_eta,
-                r_mu / (4 + 8 * r_mu * root_k) - 1 / math.sqrt(n),
-            ),
-            Condition(color, "C_d log(c_d/delta) <= sqrt(d)/(4 sqrt N)", log_d, spread),
-            Condition(color, "1/(2 sqrt(N_T)) <= r_mu", 0.5 / math.sqrt(n_target), r_mu),
-            Condition(color, "r_mu <= sqrt(N N_T0)", r_mu, math.sqrt(n * problem.n_known)),
-            Condition(color, "1/(2 sqrt(N_T)) <= r_eta", 0.5 / math.sqrt(n_target), r_eta),
-            Condition(
-                color,
-                "3/r_eta + (3-5tau)/r_mu <= .375(1-tau)sqrt(N_T) - 2",
-                3 / r_eta + (3 - 5 * tau) / r_mu,
-                0.375 * (1 - tau) * math.sqrt(n_target) - 2,
-            ),
+            *_theorem_1(problem, log_c),
+            *_restatement_2(problem, log_c),
+            *_restatement_3(problem, log_c),
+            *_proposition_1(problem, log_d),
+            *_proposition_2(problem, log_d, tau),
         )
     )
 
 
+def _shared(name: str, p: LinearGaussianProblem, log_c: float | None) -> tuple[Condition, ...]:
+    """The conditions that Theorem 1 and its restatements have in common."""
+    n, share = p.n_total, p.n_novel / p.n_target
+    room = min(math.sqrt(n), math.sqrt(p.d / n))
+    return (
+        Condition(name, "300 < d", 300, p.d, strict=True),
+        Condition(name, "10 < N_T", 10, p.n_target, strict=True),
+        Condition(name, "alpha < N / (1024 N_T)", share, n / (1024 * p.n_target), strict=True),
+        Condition(name, "c1 log(c2/delta) <= min(sqrt N, sqrt(d/N))", log_c, room),
+    )
+
+
+def _theorem_1(p: LinearGaussianProblem, log_c: float | None) -> tuple[Condition, ...]:
+    name = STATEMENTS[0]
+    ratio = 1 / (8 * (1 + math.sqrt(p.n_target * p.n_novel)))
+    return (
+        *_shared(name, p, log_c),
+        Condition(name, "N_T <= N_S", p.n_target, p.n_source),
+        Condition(name, "1/N_T <= alpha", 1 / p.n_target, p.n_novel / p.n_target),
+        Condition(name, "16/sqrt(N_T) <= min(r_eta, r_mu)", 16 / math.sqrt(p.n_target), min(p.r_eta, p.r_mu)),
+        Condition(name, "r_mu <= sqrt(N_T0)/2", p.r_mu, 0.5 * math.sqrt(p.n_known)),
+        Condition(name, "r_eta/r_mu <= 1/(8 (1 + sqrt(N_T N_T1)))", p.r_eta / p.r_mu, ratio),
+    )
+
+
+def _restatement_2(p: LinearGaussianProblem, log_c: float | None) -> tuple[Condition, ...]:
+    name, root = STATEMENTS[1], math.sqrt(p.n_novel)
+    return (
+        *_shared(name, p, log_c),
+        Condition(name, "16/sqrt(N_T) <= r_eta", 16 / math.sqrt(p.n_target), p.r_eta),
+        Condition(name, "r_eta <= 3/(8 sqrt(N_T1))", p.r_eta, 3 / (8 * root)),
+        Condition(name, "1/sqrt(N_T1) <= r_mu", 1 / root, p.r_mu),
+        Condition(name, "r_mu <= sqrt(N_T0)/2", p.r_mu, 0.5 * math.sqrt(p.n_known)),
+    )
+
+
+def _restatement_3(p: LinearGaussianProblem, log_c: float | None) -> tuple[Condition, ...]:
+    name, ratio = STATEMENTS[2], math.sqrt(p.n_novel / p.n_known)
+    return (
+        *_shared(name, p, log_c),
+        Condition(name, "16/sqrt(N_T) <= min(r_eta, r_mu)", 16 / math.sqrt(p.n_target), min(p.r_eta, p.r_mu)),
+        Condition(name, "r_mu <= sqrt(N_T0)/(2 N_T1)", p.r_mu, 0.5 * math.sqrt(p.n_known) / p.n_novel),
+        Condition(name, "r_eta/r_mu <= sqrt(N_T1/N_T0)", p.r_eta / p.r_mu, ratio),
+    )
+
+
+def _proposition_1(p: LinearGaussianProblem, log_d: float | None) -> tuple[Condition, ...]:
+    name, root_n = STATEMENTS[3], math.sqrt(p.n_total)
+    largest = p.r_mu / (4 + 8 * p.r_mu * math.sqrt(p.n_novel)) - 1 / root_n
+    return (
+        _spread(name, p, log_d),
+        Condition(name, "1/(2 sqrt N) <= r_mu", 0.5 / root_n, p.r_mu),
+        Condition(name, "r_eta <= r_mu/(4 + 8 r_mu sqrt(N_T1)) - 1/sqrt N", p.r_eta, largest),
+    )
+
+
+def _proposition_2(p: LinearGaussianProblem, log_d: float | None, tau: float) -> tuple[Condition, ...]:
+    name, root = STATEMENTS[4], math.sqrt(p.n_target)
+    return (
+        _spread(name, p, log_d),
+        Condition(name, "1/(2 sqrt(N_T)) <= r_mu", 0.5 / root, p.r_mu),
+        Condition(name, "r_mu <= sqrt(N N_T0)", p.r_mu, math.sqrt(p.n_total * p.n_known)),
+        Condition(name, "1/(2 sqrt(N_T)) <= r_eta", 0.5 / root, p.r_eta),
+        Condition(
+            name,
+            "3/r_eta + (3-5tau)/r_mu <= .375(1-tau)sqrt(N_T) - 2",
+            3 / p.r_eta + (3 - 5 * tau) / p.r_mu,
+            0.375 * (1 - tau) * root - 2,
+        ),
+    )
+
+
+def _spread(name: str, p: LinearGaussianProblem, log_d: float | None) -> Condition:
+    """The condition that both propositions have in common."""
+    right = math.sqrt(p.d) / (4 * math.sqrt(p.n_total))
+    return Condition(name, "C_d log(c_d/delta) <= sqrt(d)/(4 sqrt N)", log_d, right)
+
+
 def gap_upper_bound(problem: LinearGaussianProblem, norm: float, known_noise_norm: float) -> float:
-    """No w of this norm that scores all known training rows at 1 or above has a larger novel-minus-known gap.
+    """Upper bound on the novel-minus-known gap of any w of this norm that scores all known training rows ≥ 1.
 
     The mean of those scores is ⟨w, −μ⟩ + ⟨w, mean noise⟩ ≥ 1, so ⟨w, −μ⟩ ≥ 1 − ‖w‖·‖mean noise‖, and
-    ⟨w, s·η⟩ ≤ r_η·‖w‖. Where this is negative the AUROC is below ½, whatever else w does: both rules fail
+    ⟨w, s·η⟩ ≤ r_η·‖w‖. Where the bound is negative, the AUROC of every such w is below ½: both rules fail
     there. ``docs/theory.md`` applies it to the region of Theorem 1.
     """
     check_number("norm", norm)

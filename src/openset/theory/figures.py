@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from openset.errors import MissingExtraError
-from openset.theory._nnqp import FloatArray
+from openset.theory._quadratic_program import FloatArray
 from openset.theory.conditions import STATEMENTS, theorem_conditions
-from openset.theory.limit import RULES, Rule
+from openset.theory.problem import RULES, Rule
 from openset.theory.sweep import PAPER_R_ETA, PAPER_THETA, Outcome, RuleMap, Summary, summarise
 
 NAMES: dict[Rule, str] = {"dd": "domain discriminator", "color": "CoLOR"}
@@ -21,7 +21,7 @@ _COLOURS: dict[Rule, str] = {"dd": "#b2182b", "color": "#2166ac"}
 
 
 def _figure(width: float, height: float) -> Any:
-    """A figure without pyplot's global state, so that no backend is chosen for the caller."""
+    """A figure without pyplot, which would choose a backend for the caller."""
     try:
         from matplotlib.figure import Figure
     except ModuleNotFoundError as error:
@@ -30,7 +30,7 @@ def _figure(width: float, height: float) -> Any:
 
 
 def draw_sweeps(r_eta: Sequence[Outcome], theta: Sequence[Outcome], path: Path, *, novel_share: float) -> None:
-    """AUROC and AUPRC of both rules along both sweeps, mean ± sd over seeds, beside the paper's AUROC."""
+    """Draw AUROC and AUPRC of both rules in both sweeps, mean ± sd over seeds, and the paper's AUROC."""
     figure = _figure(9.5, 7.0)
     axes = figure.subplots(2, 2, sharey="col")
     for row, outcomes, paper in ((0, r_eta, PAPER_R_ETA), (1, theta, PAPER_THETA)):
@@ -71,7 +71,7 @@ def _label_x(ax: Any, parameter: str) -> None:
 
 
 def draw_map(result: RuleMap, path: Path) -> None:
-    """AUROC of both rules over the grid, with the window of the limit and the regions of the propositions."""
+    """Draw the AUROC of both rules over the grid, the window of the limit and the regions of the propositions."""
     figure = _figure(10.0, 5.2)
     axes = figure.subplots(1, 2, sharey=True)
     mesh, regions = None, _regions(result)
@@ -99,7 +99,7 @@ def draw_map(result: RuleMap, path: Path) -> None:
 
 
 def _draw_window(ax: Any, result: RuleMap) -> None:
-    """Where N_T1·r_η² equals N_T0·r_μ² and (N_S + N_T0)·r_μ²; novel counts are taken as αN_T, unrounded."""
+    """Draw where N_T1·r_η² equals N_T0·r_μ² and (N_S + N_T0)·r_μ², with N_T1 = αN_T not rounded."""
     p = result.problem
     x = np.geomspace(result.r_mu[0], result.r_mu[-1], 400)
     for style, sources, text in (
@@ -122,7 +122,7 @@ class _Region:
 
 
 def _regions(result: RuleMap) -> dict[str, _Region]:
-    """Where every checkable condition of each statement holds, on a grid finer than the map's."""
+    """Where all checkable conditions of a statement hold, for every statement, on a finer grid than the map's."""
     scale = np.geomspace if result.parameter == "r_eta" else np.linspace
     x = np.geomspace(result.r_mu[0], result.r_mu[-1], 90)
     y = scale(result.values[0], result.values[-1], 90)
@@ -144,5 +144,5 @@ def _draw_region(ax: Any, region: _Region, colour: str, hatch: str, text: str) -
         filled.set_edgecolor(colour)
         filled.set_linewidth(0)
         ax.contour(region.x, region.y, region.inside, levels=[0.5], colors=[colour], linewidths=0.8)
-    # the regions lie where the map is dark red: so does the legend's patch
+    # the regions lie where the map is dark red: the legend's patch has that colour
     ax.fill_between([], [], [], facecolor="#67001f", edgecolor=colour, hatch=hatch, label=text)

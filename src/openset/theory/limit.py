@@ -2,8 +2,8 @@
 
 For d ≫ N the noise vectors of different rows are orthogonal to each other and to the means, and all have
 the squared length ν = σ²(d − 1). The Gram matrix then depends only on the groups of its two rows (source,
-known, novel), so that by symmetry and uniqueness the multipliers are equal within each group: three
-unknowns λ = (λ_S, λ_0, λ_1).
+known, novel). The solution is unique, so by symmetry the multipliers are equal within each group: there are
+three unknowns λ = (λ_S, λ_0, λ_1).
 
 With A = N_S·λ_S + N_T0·λ_0, B = N_T1·λ_1 and ρ = ⟨μ, s·η⟩ the weights are w = −A·μ + B·s·η + noise, and
 
@@ -11,7 +11,7 @@ With A = N_S·λ_S + N_T0·λ_0, B = N_T1·λ_1 and ρ = ⟨μ, s·η⟩ the wei
     known margin    A·r_μ² − B·ρ + ν·λ_0 ≥ 1
     novel margin    B·r_η² − A·ρ + ν·λ_1 ≥ 1
 
-each with equality where its λ is positive. At θ = π/2 (ρ = 0) the groups part:
+each with equality where its λ is positive. At θ = π/2 (ρ = 0) the groups separate:
 
     discriminator     λ_S = λ_0 = 1 / (ν + (N_S + N_T0)·r_μ²),   λ_1 = 1 / (ν + N_T1·r_η²)
     constrained rule  λ_S = 0,  λ_0 = 1 / (ν + N_T0·r_μ²),       λ_1 = 1 / (ν + N_T1·r_η²)
@@ -23,15 +23,12 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
 from openset._utils.params import check_choice
-from openset.theory.problem import FloatArray, LinearGaussianProblem
-
-Rule = Literal["dd", "color"]
-RULES: tuple[Rule, ...] = ("dd", "color")
+from openset.theory._quadratic_program import FloatArray
+from openset.theory.problem import RULES, LinearGaussianProblem, Rule
 
 
 @dataclass(frozen=True)
@@ -52,7 +49,7 @@ class GroupLimit:
 
 
 def group_limit(problem: LinearGaussianProblem, rule: Rule) -> GroupLimit:
-    """Solve the three-variable dual exactly, by trying its eight possible supports.
+    """Solve the dual in three variables exactly, by trying its eight possible supports.
 
     >>> problem = LinearGaussianProblem(d=10_000, r_mu=1, r_eta=3, alpha=0.2, n_source=80, n_target=20)
     >>> group_limit(problem, "dd").auroc < 0.5 < group_limit(problem, "color").auroc
@@ -60,7 +57,7 @@ def group_limit(problem: LinearGaussianProblem, rule: Rule) -> GroupLimit:
     """
     check_choice("rule", rule, RULES)
     counts = np.array([problem.n_source, problem.n_known, problem.n_novel], dtype=np.float64)
-    # means of the signed rows −(μ + ξ), −μ + ξ and s·η + ξ, in the plane of μ and η: d may be huge here
+    # means of the signed rows −(μ + ξ), −μ + ξ and s·η + ξ, in the plane of μ and η, since d may be huge
     known, novel = np.array([-problem.r_mu, 0.0]), problem.novel_sign * problem.r_eta * problem.eta_plane
     means = np.stack([known, known, novel])
     products = means @ means.T
@@ -81,7 +78,7 @@ def group_limit(problem: LinearGaussianProblem, rule: Rule) -> GroupLimit:
 
 
 def _nonnegative_solution(matrix: FloatArray, margins: FloatArray) -> FloatArray:
-    """λ ≥ 0 with matrix @ λ ≥ margins and equality where λ > 0; unique, as noise > 0 makes it a P-matrix."""
+    """λ ≥ 0 with matrix @ λ ≥ margins, equal where λ > 0; unique, since noise > 0 makes it a P-matrix."""
     best, least = np.zeros(3), np.inf
     for support in itertools.product([False, True], repeat=3):
         index = np.flatnonzero(support)
@@ -96,7 +93,7 @@ def _nonnegative_solution(matrix: FloatArray, margins: FloatArray) -> FloatArray
 
 @dataclass(frozen=True)
 class Window:
-    """The three products whose order decides which rule is right at θ = π/2 in the limit d ≫ N."""
+    """The three numbers whose order decides which rule is right at θ = π/2 in the limit d ≫ N."""
 
     known: float
     """N_T0·r_μ²: the constrained rule is right where ``novel`` exceeds it."""
@@ -107,22 +104,22 @@ class Window:
 
     @property
     def color_right(self) -> bool:
-        """Novel above known under the constrained rule."""
+        """Whether the constrained rule ranks novel above known."""
         return self.novel > self.known
 
     @property
     def dd_right(self) -> bool:
-        """Novel above known under the discriminator."""
+        """Whether the discriminator ranks novel above known."""
         return self.novel > self.background
 
     @property
     def inside(self) -> bool:
-        """The constrained rule is right and the discriminator wrong."""
+        """Whether the constrained rule is right and the discriminator wrong."""
         return self.color_right and not self.dd_right
 
 
 def corrected_window(problem: LinearGaussianProblem) -> Window:
-    """N_T0·r_μ² < N_T1·r_η² < (N_S + N_T0)·r_μ²: where CoLOR is right and the discriminator wrong.
+    """The window N_T0·r_μ² < N_T1·r_η² < (N_S + N_T0)·r_μ², in which only CoLOR is right.
 
     >>> corrected_window(LinearGaussianProblem(d=3000, r_mu=0.1, r_eta=0.5)).inside
     True

@@ -1,10 +1,10 @@
-"""The logistic versions of both rules, and how gradient descent on them turns towards the max-margin weights.
+"""Gradient descent on the logistic versions of both rules: its direction converges to the max-margin weights.
 
-On separable data the logistic loss has no minimiser: gradient descent lets ‖w‖ grow and its *direction*
-approaches the max-margin solution (Soudry et al. 2018). The constrained rule minimises the loss on target
-subject to w·x ≤ 0 on source; its constraints form a cone, so descent with exact projections turns towards
-the constrained max-margin weights. Steps are divided by the current loss (normalised descent), without
-which the angle closes only like 1/log t.
+On separable data the logistic loss has no minimiser: under gradient descent ‖w‖ grows, and the *direction* of
+w converges to the max-margin solution (Soudry et al. 2018). The constrained rule minimises the loss on target
+subject to w·x ≤ 0 on source. These constraints form a cone, so descent with exact projections converges to the
+direction of the constrained max-margin weights. Steps are divided by the current loss (normalised descent);
+otherwise the angle would decrease only like 1/log t.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from numpy.typing import ArrayLike
 from scipy.special import expit
 
 from openset._utils.params import check_choice, check_integer, check_number
-from openset.theory._nnqp import BoolArray, DenseKernel, FloatArray, block_pivoting
-from openset.theory.limit import RULES, Rule
+from openset.theory._quadratic_program import BoolArray, DenseKernel, FloatArray, block_pivoting
+from openset.theory.problem import RULES, Rule
 
 
 @dataclass(frozen=True)
 class Descent:
-    """Where gradient descent on a logistic rule went."""
+    """The path of gradient descent on a logistic rule."""
 
     weights: FloatArray
     steps: tuple[int, ...]
     """Steps at which the direction was recorded: powers of two, and the last one."""
     directions: FloatArray
-    """Unit weights at those steps, one a row."""
+    """Unit weights at those steps, one row per step."""
 
     def cosines(self, weights: ArrayLike) -> FloatArray:
         """Cosine of each recorded direction with the given weights.
@@ -47,7 +47,7 @@ def logistic_descent(
     """Run normalised gradient descent from zero on one of the two logistic rules.
 
     "dd" minimises Σ log(1 + exp(w·x)) over source + Σ log(1 + exp(−w·x)) over target. "color" minimises the
-    second sum subject to w·x ≤ 0 on source, by projecting after every step. All work is on the Gram matrix.
+    second sum subject to w·x ≤ 0 on source, by projecting after every step. Only the Gram matrix is used.
     """
     check_choice("rule", rule, RULES)
     check_integer("steps", steps)
@@ -77,7 +77,7 @@ def logistic_descent(
 
 
 class _Projection:
-    """What to add along source rows so that no source margin is negative: a small non-negative program."""
+    """What to add to the coefficients of source rows so that no source margin is negative."""
 
     def __init__(self, gram: FloatArray) -> None:
         self.length = np.sqrt(np.diag(gram))
@@ -85,7 +85,7 @@ class _Projection:
         self.free: BoolArray = np.zeros(len(gram), bool)
 
     def __call__(self, margins: FloatArray) -> FloatArray:
-        # the active set hardly changes between steps: start from the last one
+        # the positive entries hardly change between steps: start from the last ones
         solved = block_pivoting(self.kernel, -margins / self.length, self.free)
         self.free = solved.free
         return solved.x / self.length

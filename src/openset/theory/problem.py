@@ -1,29 +1,31 @@
 """The linear-Gaussian problem of the paper (its Definition 2) and the exact AUROC of a linear score on it.
 
-Everything is written for scores where *higher means more novel*: source rows are wanted at −1 or below,
-target rows at +1 or above. The noise is isotropic, so nothing is lost by placing the two informative
-directions in the first two coordinates: μ = r_μ·e₁ and η = r_η·(cos θ·e₁ + sin θ·e₂).
+Scores are written so that *higher means more novel*: source rows should score −1 or below, target rows +1 or
+above. The noise is isotropic, so the two informative directions can lie in the first two coordinates without
+loss of generality: μ = r_μ·e₁ and η = r_η·(cos θ·e₁ + sin θ·e₂).
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import ndtr
 
 from openset._utils.params import check_integer, check_number
+from openset.theory._quadratic_program import BoolArray, FloatArray
 
-FloatArray = NDArray[np.float64]
-BoolArray = NDArray[np.bool_]
+Rule = Literal["dd", "color"]
+"""The domain discriminator, and the constrained rule."""
+RULES: tuple[Rule, ...] = ("dd", "color")
 
 
 @dataclass(frozen=True)
 class Sample:
-    """Rows of one draw: source, then target with its known rows first and its novel rows last."""
+    """One draw: source rows, and target rows with the known ones first."""
 
     source: FloatArray
     target: FloatArray
@@ -37,11 +39,18 @@ class LinearGaussianProblem:
 
     Parameters
     ----------
-    d : number of features, at least 2.
-    r_mu, r_eta : lengths of μ (half the background shift) and of η (the novel mean).
-    theta : angle between μ and η, in (0, π).
-    alpha : share of novel rows among target rows; their number is rounded to at least one row of each kind.
-    novel_sign : s. The paper's definition prints −η; +η is what its θ table needs (see docs/theory.md).
+    d : int
+        Number of features, at least 2.
+    r_mu, r_eta : float
+        Lengths of μ (half the background shift) and of η (the novel mean).
+    theta : float
+        Angle between μ and η, in (0, π).
+    alpha : float
+        Share of novel rows in target; rounded so that there is at least one row of each kind.
+    n_source, n_target : int
+        Numbers of rows, N_S and N_T.
+    novel_sign : int
+        s. The paper's definition prints −η, but its θ table needs +η (see docs/theory.md).
 
     >>> problem = LinearGaussianProblem(d=3000, r_mu=0.1, r_eta=1.0, alpha=0.15, n_source=1600, n_target=400)
     >>> problem.n_known, problem.n_novel, round(problem.sigma, 4)
@@ -79,7 +88,7 @@ class LinearGaussianProblem:
         return self.novel_rows(self.n_target)
 
     def novel_rows(self, n: int) -> int:
-        """How many of ``n`` target rows are novel: αn, rounded, with at least one row of each kind."""
+        """The number of novel rows among ``n`` target rows: αn, rounded, with at least one row of each kind."""
         return min(max(round(self.alpha * n), 1), n - 1)
 
     @property
@@ -95,7 +104,7 @@ class LinearGaussianProblem:
     @property
     def eta_plane(self) -> FloatArray:
         """The two coordinates of the unit vector along η; that along μ is (1, 0)."""
-        # cos(π/2) is 6e-17 in floating point; the right angle of the paper is meant exactly
+        # cos(π/2) is 6e-17 in floating point, but the paper's right angle is exact
         right = self.theta == math.pi / 2
         return np.array([0.0, 1.0] if right else [math.cos(self.theta), math.sin(self.theta)])
 
@@ -120,18 +129,18 @@ class LinearGaussianProblem:
         return vector
 
     def with_(self, **changes: Any) -> LinearGaussianProblem:
-        """The same problem with some parameters changed."""
+        """A copy with other values of some parameters."""
         return replace(self, **changes)
 
     def noise(self, random_state: int) -> FloatArray:
-        """Raw noise σ·g for the training rows: the same for all problems of equal sizes, whatever r and θ."""
+        """Raw noise σ·g of the training rows: the same for all problems of equal sizes, for any r and θ."""
         rng = np.random.default_rng(random_state)
         return self.sigma * rng.standard_normal((self.n_total, self.d))
 
     def plane_rows(self, noise: FloatArray, n_source: int, n_known: int) -> FloatArray:
-        """The first two coordinates of rows made from raw noise; the others *are* the noise.
+        """The first two coordinates of rows made from raw noise; the other coordinates *are* the noise.
 
-        Rows come as source, known, novel. A sweep over r_mu, r_eta or theta changes these two columns only.
+        Rows are ordered source, known, novel. A sweep over r_mu, r_eta or theta changes these two columns only.
         """
         plane = noise[:, :2].copy()
         known_end = n_source + n_known
@@ -156,21 +165,21 @@ class LinearGaussianProblem:
         return Sample(rows[: self.n_source], rows[self.n_source :], is_novel)
 
     def sample_test(self, n: int, random_state: int) -> tuple[FloatArray, BoolArray]:
-        """Draw ``n`` fresh target rows (known first) and say which are novel."""
+        """Draw ``n`` fresh target rows, known ones first; return them and which are novel."""
         rows = self.test_noise(n, random_state)
         n_known = n - self.novel_rows(n)
         rows[:, :2] = self.plane_rows(rows, 0, n_known)
         return rows, np.arange(n) >= n_known
 
     def test_noise(self, n: int, random_state: int) -> FloatArray:
-        """Raw noise for ``n`` test rows, from a stream that shares nothing with the training rows' one."""
+        """Raw noise of ``n`` test rows, from another random stream than that of the training rows."""
         check_integer("n", n, low=2)
         return self.sigma * np.random.default_rng([random_state, 1]).standard_normal((n, self.d))
 
     def auroc(self, weights: ArrayLike) -> float:
         """The exact AUROC of the score ⟨w, x⟩: Φ(⟨w, m_novel − m_known⟩ / (σ√(2‖w‖² − ⟨w,η̂⟩² − ⟨w,μ̂⟩²))).
 
-        A score that is constant on both groups (no noise left in it) gives 0, ½ or 1.
+        A score without noise is constant on both groups; its AUROC is 0, ½ or 1.
 
         >>> import numpy as np
         >>> problem = LinearGaussianProblem(d=4, r_mu=1.0, r_eta=1.0)
@@ -179,11 +188,11 @@ class LinearGaussianProblem:
         """
         w = np.asarray(weights, dtype=np.float64)
         if w.shape != (self.d,):
-            raise ValueError(f"weights has shape {w.shape}: expected one weight a feature, ({self.d},).")
+            raise ValueError(f"weights has shape {w.shape}: expected one weight per feature, ({self.d},).")
         return self.auroc_in_plane(w[:2], float(w @ w))[0]
 
     def auroc_in_plane(self, plane: FloatArray, squared_norm: float) -> tuple[float, float]:
-        """The AUROC, and the gap ⟨w, m_novel − m_known⟩, from w's first two coordinates and ‖w‖² alone."""
+        """The AUROC and the gap ⟨w, m_novel − m_known⟩, from w's first two coordinates and ‖w‖² only."""
         along_eta = float(plane @ self.eta_plane)
         gap = self.novel_sign * self.r_eta * along_eta + self.r_mu * float(plane[0])
         spread = 2 * squared_norm - along_eta**2 - float(plane[0]) ** 2

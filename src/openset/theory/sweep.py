@@ -1,8 +1,8 @@
-"""The paper's synthetic experiment, and the map it lacks: both rules over a parameter, over seeds.
+"""The paper's synthetic experiment: both rules over values of one parameter, or over a map of two, and seeds.
 
-Of a draw with a given seed only two columns of the rows depend on r_μ, r_η, θ or α (see
-`problem.plane_rows`), so the Gram matrix of the others is formed once a seed and every point of a sweep
-adds a product of rank two to it. Each point starts from the support of the one before.
+For a given seed only two columns of the rows depend on r_μ, r_η, θ or α (see `problem.plane_rows`). The Gram
+matrix of the other columns is computed once per seed, and every point of a sweep adds a product of rank two.
+Each point starts from the support of the point before.
 """
 
 from __future__ import annotations
@@ -20,17 +20,16 @@ from threadpoolctl import threadpool_limits
 
 from openset._utils.params import check_choice, check_integer
 from openset.stats.metrics import auprc, auroc
-from openset.theory._nnqp import BoolArray, FloatArray
-from openset.theory.limit import RULES, Rule
-from openset.theory.margin import MaxMargin, max_margin_color, max_margin_dd
-from openset.theory.problem import LinearGaussianProblem
+from openset.theory._quadratic_program import BoolArray, FloatArray
+from openset.theory.margin import SOLVERS, MaxMargin
+from openset.theory.problem import RULES, LinearGaussianProblem, Rule
 
 Parameter = Literal["r_eta", "theta", "r_mu", "alpha"]
 Update = Callable[[int, int, str], None]
 T = TypeVar("T")
 
 PAPER_R_ETA = {
-    # r_η: (DD AUROC, DD AUPRC, CoLOR AUROC, CoLOR AUPRC), as printed; for the AUPRC see docs/theory.md
+    # r_η: (DD AUROC, DD AUPRC, CoLOR AUROC, CoLOR AUPRC) as printed; about the AUPRC see docs/theory.md
     1.0: (0.51, 0.12, 0.94, 0.65),
     0.9: (0.50, 0.12, 0.93, 0.62),
     0.8: (0.49, 0.13, 0.92, 0.58),
@@ -53,7 +52,7 @@ PAPER_THETA = {
 
 @dataclass(frozen=True)
 class Outcome:
-    """One rule on one draw of one problem."""
+    """The result of one rule on one draw of one problem."""
 
     parameter: str
     value: float
@@ -62,7 +61,7 @@ class Outcome:
     auroc: float
     """Exact, from the closed form."""
     auroc_test: float
-    """On drawn test rows."""
+    """On test rows."""
     auprc_test: float
     certificate: float
     """The worst entry of the solver's certificate."""
@@ -75,8 +74,9 @@ class Outcome:
 class SharedDraw:
     """One seed's noise and its Gram matrix, shared by all problems of the same sizes.
 
-    Without test rows the noise is turned into as few coordinates as there are rows (its Cholesky factor has
-    the same inner products): ‖w‖ and the two coordinates that the AUROC needs stay what they were.
+    Without test rows the noise is replaced by the Cholesky factor of its Gram matrix, which has the same inner
+    products in only as many coordinates as there are rows. ‖w‖ and the two coordinates that the AUROC needs do
+    not change.
     """
 
     def __init__(self, problem: LinearGaussianProblem, seed: int, n_test: int | None = None) -> None:
@@ -92,17 +92,16 @@ class SharedDraw:
             self.test_raw = self.test_rows[:, :2].copy()
 
     def solve(self, problem: LinearGaussianProblem, rule: Rule, start: BoolArray | None = None) -> MaxMargin:
-        """One rule on this noise with the means of ``problem``."""
+        """Solve one rule on this noise with the means of ``problem``."""
         plane = problem.plane_rows(self.raw, problem.n_source, problem.n_known)
         self.rows[:, :2] = plane
-        solver = max_margin_dd if rule == "dd" else max_margin_color
         source, target = self.rows[: self.n_source], self.rows[self.n_source :]
-        return solver(source, target, gram=self.gram + plane @ plane.T, start=start)
+        return SOLVERS[rule](source, target, gram=self.gram + plane @ plane.T, start=start)
 
     def test(self, problem: LinearGaussianProblem, weights: FloatArray) -> tuple[float, float]:
         """AUROC and AUPRC on the test rows of this draw."""
         if self.n_test is None:
-            raise ValueError("this draw has no test rows: construct it with n_test.")
+            raise ValueError("this draw has no test rows: create it with n_test.")
         n_known = self.n_test - problem.novel_rows(self.n_test)
         self.test_rows[:, :2] = problem.plane_rows(self.test_raw, 0, n_known)
         is_novel, score = np.arange(self.n_test) >= n_known, self.test_rows @ weights
@@ -119,7 +118,7 @@ def sweep(
     workers: int | None = None,
     update: Update | None = None,
 ) -> list[Outcome]:
-    """Both rules at every value of one parameter, over seeds; ``workers`` seeds at a time (default: cores).
+    """Solve both rules at every value of one parameter, for every seed; ``workers`` threads (default: cores).
 
     >>> base = LinearGaussianProblem(d=400, r_mu=0.3, r_eta=1, alpha=0.2, n_source=40, n_target=20)
     >>> outcomes = sweep(base, "r_eta", [0.5, 1.5], seeds=[0], n_test=100)
@@ -148,7 +147,7 @@ def sweep(
 
 
 class _Counter:
-    """Counts finished points of several threads and passes the count on."""
+    """Counts the finished points of several threads and reports the count."""
 
     def __init__(self, total: int, update: Update | None) -> None:
         self.done, self.total, self.update, self.lock = 0, total, update, Lock()
@@ -161,7 +160,7 @@ class _Counter:
 
 
 def _over_seeds(work: Callable[[int], T], seeds: Sequence[int], workers: int | None) -> list[T]:
-    """One thread a seed and one BLAS thread in each: faster here than several BLAS threads a product."""
+    """One thread per seed with one BLAS thread each: faster here than several BLAS threads per product."""
     check_integer("workers", workers, optional=True)
     n_workers = min(len(seeds), workers or joblib.cpu_count())
     with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(n_workers) as pool:
@@ -197,7 +196,7 @@ class Summary:
 
 
 def summarise(outcomes: Sequence[Outcome]) -> list[Summary]:
-    """Average over seeds, in the order in which the values came."""
+    """Mean and sd over seeds, with values in their first order."""
     keys = list(dict.fromkeys((o.value, o.rule) for o in outcomes))
     return [_summary(v, r, [o for o in outcomes if (o.value, o.rule) == (v, r)]) for v, r in keys]
 
@@ -225,7 +224,7 @@ class RuleMap:
     r_mu: FloatArray
     values: FloatArray
     auroc: dict[Rule, FloatArray]
-    """One row a value of the parameter, one column a value of r_μ."""
+    """One row per value of the parameter, one column per value of r_μ."""
 
 
 def rule_map(
@@ -238,7 +237,7 @@ def rule_map(
     workers: int | None = None,
     update: Update | None = None,
 ) -> RuleMap:
-    """Exact AUROC of both rules over (r_μ, r_η) or (r_μ, α), averaged over seeds."""
+    """Mean exact AUROC of both rules over (r_μ, r_η) or (r_μ, α)."""
     check_choice("parameter", parameter, ("r_eta", "alpha"))
     check_integer("number of seeds", len(seeds))
     report = _Counter(len(seeds) * len(values), update)

@@ -209,11 +209,11 @@ def test_the_gram_matrix_given_is_left_alone(sample):
 @pytest.mark.parametrize(
     ("rows", "bound", "options", "message"),
     [
-        ([[1.0]], [1.0, 1.0], {}, "one bound a row"),
-        (np.zeros((0, 2)), [], {}, "one bound a row"),
+        ([[1.0]], [1.0, 1.0], {}, "one bound per row"),
+        (np.zeros((0, 2)), [], {}, "one bound per row"),
         ([[np.nan]], [1.0], {}, "must be finite"),
         ([[1.0]], [1.0], {"gram": np.ones((2, 2))}, "gram has shape"),
-        ([[1.0]], [1.0], {"start": np.ones(2, bool)}, "one flag a row"),
+        ([[1.0]], [1.0], {"start": np.ones(2, bool)}, "one flag per row"),
         ([[1.0]], [1.0], {"tolerance": 0.0}, "tolerance=0.0"),
     ],
 )

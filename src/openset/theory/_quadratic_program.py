@@ -1,11 +1,11 @@
 """Non-negative quadratic programs: minimise ½ xᵀKx − bᵀx subject to x ≥ 0, for K = ZZᵀ with unit diagonal.
 
 Block principal pivoting (Portugal, Júdice and Vicente 1994): guess which entries are positive, solve the
-linear system on them, swap every entry whose sign disagrees, repeat. Each step is one Cholesky factorisation,
-and from a start found by a dozen projected gradient steps a handful of swaps is enough. Murty's single-pivot
-rule takes over when a step does not help, which makes the method finite for positive definite K. Where K is
-singular (duplicated rows, fewer features than rows, infeasible constraints) `proximal_point` adds a small
-multiple of the identity and removes its effect by iterating; `least_distance` is the last resort.
+linear system on them, swap every entry whose sign disagrees, repeat. Each step is one Cholesky factorisation.
+From a start found by a dozen projected gradient steps, a few swaps are enough. When a step does not help,
+Murty's single-pivot rule takes over, which makes the method finite for positive definite K. Where K is singular
+(duplicated rows, fewer features than rows, infeasible constraints), `proximal_point` adds a small multiple of
+the identity and removes its effect by iterating; `least_distance` is the last resort.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ BoolArray = NDArray[np.bool_]
 IndexArray = NDArray[np.intp]
 
 _EPS = float(np.finfo(np.float64).eps)
-_PATIENCE = 3  # full swaps allowed without progress before single pivots: the value of the original paper
+_PATIENCE = 3  # full swaps without progress before single pivots; the value of the original paper
 
 
 class SingularError(ArithmeticError):
-    """A linear system on the free entries has no stable solution."""
+    """A linear system on the positive entries has no stable solution."""
 
 
 class Kernel(Protocol):
-    """What the solver needs to know of K."""
+    """What the solver needs of K."""
 
     @property
     def size(self) -> int:
@@ -46,7 +46,7 @@ class Kernel(Protocol):
 
 
 class DenseKernel:
-    """K held as a matrix; free systems by Cholesky."""
+    """K as a matrix; linear systems by Cholesky factorisation."""
 
     def __init__(self, gram: FloatArray) -> None:
         self.gram = gram
@@ -57,11 +57,11 @@ class DenseKernel:
         return self.gram @ x
 
     def solve(self, free: IndexArray, rhs: FloatArray, shift: float, guess: FloatArray) -> FloatArray:
-        """By LAPACK's Cholesky, in place on a copy of the free block."""
+        """LAPACK's Cholesky, in place on a copy of the block of free entries."""
         block = self.gram[np.ix_(free, free)] if len(free) < self.size else self.gram.copy()
         if shift:
             block.flat[:: len(free) + 1] += shift
-        # the transposed view of a C-ordered copy is Fortran-ordered, so that LAPACK copies nothing
+        # the transposed view of a C-ordered copy is Fortran-ordered, so LAPACK makes no copy
         factor, info = lapack.dpotrf(block.T, lower=1, clean=0, overwrite_a=1)
         if info != 0:
             raise SingularError
@@ -70,7 +70,7 @@ class DenseKernel:
 
 
 class MatrixFreeKernel:
-    """K = ZZᵀ known through its rows only; free systems by conjugate gradients, memory O(N + d) beside Z."""
+    """K = ZZᵀ through the rows Z only; linear systems by conjugate gradients, memory O(N + d) besides Z."""
 
     def __init__(self, rows: FloatArray) -> None:
         self.rows = rows
@@ -81,7 +81,7 @@ class MatrixFreeKernel:
         return self.rows @ (x @ self.rows)
 
     def solve(self, free: IndexArray, rhs: FloatArray, shift: float, guess: FloatArray) -> FloatArray:
-        """Conjugate gradients on the whole of Z with the other entries held at zero (no copy of rows)."""
+        """Conjugate gradients on all of Z with the other entries fixed at zero, which copies no rows."""
 
         def product(v: FloatArray) -> FloatArray:
             full = np.zeros(self.size)
@@ -98,7 +98,7 @@ def conjugate_gradients(
     *,
     tolerance: float = 1e-13,
 ) -> FloatArray:
-    """Solve a positive definite system known through its products; SingularError where curvature vanishes."""
+    """Solve a positive definite system by its products; SingularError where the curvature vanishes."""
     x = guess.copy()
     residual = rhs - product(x)
     direction = residual.copy()
@@ -125,7 +125,7 @@ def conjugate_gradients(
 
 @dataclass(frozen=True)
 class Pivoted:
-    """A point of the pivoting method, and whether all its signs agree."""
+    """A point of the pivoting method, and whether it solves the program."""
 
     x: FloatArray
     free: BoolArray
@@ -134,7 +134,7 @@ class Pivoted:
 
 
 def likely_support(kernel: Kernel, b: FloatArray, steps: int = 12) -> BoolArray:
-    """Entries left positive by projected gradient steps (Barzilai–Borwein): a start for pivoting."""
+    """The entries that are positive after projected gradient steps (Barzilai–Borwein): a start for pivoting."""
     x = np.maximum(b, 0.0)
     image = kernel.apply(x)
     curvature = float(x @ image)
@@ -157,7 +157,7 @@ def likely_support(kernel: Kernel, b: FloatArray, steps: int = 12) -> BoolArray:
 def block_pivoting(
     kernel: Kernel, b: FloatArray, start: BoolArray, *, shift: float = 0.0, max_pivots: int = 200
 ) -> Pivoted:
-    """Solve with K + shift·I from a guess of the positive entries; SingularError on a singular block."""
+    """Solve with K + shift·I from a guess of the positive entries; SingularError where a block is singular."""
     free, x = start.copy(), np.zeros(kernel.size)
     fewest, patience = kernel.size + 1, _PATIENCE
     for pivot in range(max_pivots):
@@ -166,7 +166,7 @@ def block_pivoting(
         x = np.zeros(kernel.size)
         x[index] = solution
         slope = kernel.apply(x) + shift * x - b
-        # rounding errors of the two tests: of a product with K (|K_ij| ≤ 1) and of the solve
+        # rounding error of a product with K (|K_ij| ≤ 1) and of the linear system
         noise = 8 * _EPS * (float(np.abs(x).sum()) + float(np.abs(b).max()))
         wrong = np.where(free, x < -noise, slope < -noise)
         count = int(wrong.sum())
@@ -177,7 +177,7 @@ def block_pivoting(
         elif patience > 0:
             patience -= 1
         else:
-            wrong[: np.flatnonzero(wrong)[-1]] = False  # Murty: only the last one, which cannot cycle
+            wrong[: np.flatnonzero(wrong)[-1]] = False  # Murty: swap only the last one, which cannot cycle
         free = free ^ wrong
     return Pivoted(np.maximum(x, 0.0), free, max_pivots, False)
 
@@ -187,9 +187,9 @@ def proximal_point(
 ) -> Iterator[tuple[FloatArray, FloatArray, int]]:
     """Yield (x, change of x, pivots) of x⁺ = argmin ½xᵀKx − bᵀx + ½·shift·‖x − x_old‖² over x ≥ 0.
 
-    Converges to a solution where there is one. Where the objective has no lower bound, the *change* converges
-    to a ray of descent x ≥ 0, Kx = 0, bᵀx > 0: a proof that the constraints Zw ≥ b contradict each other.
-    Ends early where pivoting gets lost, as it does among many more rows than features.
+    Converges to a solution if there is one. Where the objective has no lower bound, the *change* converges to
+    a ray of descent x ≥ 0, Kx = 0, bᵀx > 0: a proof that the constraints Zw ≥ b contradict each other. Ends
+    early where pivoting does not converge, as with many more rows than features.
     """
     x, free = np.zeros(kernel.size), start
     for _ in range(rounds):
@@ -203,8 +203,8 @@ def proximal_point(
 def least_distance(Z: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Multipliers, or a ray, by Lawson and Hanson's reduction to ‖[Zᵀ; bᵀ]x − (0, 1)‖ → min over x ≥ 0.
 
-    Slower than pivoting by far, but it never factors a singular block: the last resort. A residual of zero
-    makes x a ray (Zᵀx = 0, bᵀx = 1); else the multipliers are x / (1 − bᵀx).
+    Much slower than pivoting, but it never factorises a singular block: the last resort. If the residual is
+    zero, x is a ray (Zᵀx = 0, bᵀx = 1); else the multipliers are x / (1 − bᵀx).
     """
     x, _ = nnls(np.vstack([Z.T, b]), np.append(np.zeros(Z.shape[1]), 1.0), maxiter=20 * len(b) + 100)
     left = 1.0 - float(b @ x)

@@ -1,7 +1,7 @@
-"""The impossibility lemma as two exact finite problems, in rational arithmetic.
+"""The paper's impossibility lemma as two finite problems, in exact rational arithmetic.
 
-Four states; two known classes; α = ½. In problem A the known target rows sit at state 3 and the novel ones
-at state 4; in problem B the other way round. Everything that a learner observes is the same.
+Four states, two known classes, α = ½. In the first problem known target rows are at state 3 and novel ones at
+state 4; in the second it is the other way round. A learner observes the same in both.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ NOVEL = 2  # labels 0 and 1 are the known classes
 
 @dataclass(frozen=True)
 class FiniteProblem:
-    """An open-set problem on four states; the label of known target rows is always class 0 (a point mass)."""
+    """An open-set problem on four states; known target rows are all of class 0."""
 
     source_given_class: tuple[Distribution, Distribution]
     source_class: Distribution
@@ -31,7 +31,7 @@ class FiniteProblem:
 
     @property
     def source_joint(self) -> tuple[Distribution, ...]:
-        """P_S(x, y), one row a class."""
+        """P_S(x, y), one row per class."""
         pairs = zip(self.source_class, self.source_given_class, strict=True)
         return tuple(tuple(weight * p for p in row) for weight, row in pairs)
 
@@ -42,23 +42,23 @@ class FiniteProblem:
 
     @property
     def target_states(self) -> Distribution:
-        """P_T(x), all that is seen of the target."""
+        """P_T(x), known and novel rows mixed: all that a learner observes of the target."""
         pairs = zip(self.target_known, self.target_novel, strict=True)
         return tuple((1 - self.alpha) * known + self.alpha * novel for known, novel in pairs)
 
     @property
     def observed(self) -> tuple[tuple[Distribution, ...], Distribution]:
-        """All that a learner can see: P_S(x, y) and P_T(x)."""
+        """All that a learner observes: P_S(x, y) and P_T(x)."""
         return self.source_joint, self.target_states
 
     def novelty_risk(self, rule: Rule) -> Fraction:
-        """Target risk of a rule that says 1 for novel and 0 for known at each state."""
+        """Target risk of a rule that answers 1 for novel and 0 for known at each state."""
         wrong_known = sum((self.target_known[x] for x in STATES if rule[x] == 1), Fraction(0))
         wrong_novel = sum((self.target_novel[x] for x in STATES if rule[x] == 0), Fraction(0))
         return (1 - self.alpha) * wrong_known + self.alpha * wrong_novel
 
     def class_risk(self, rule: Rule) -> Fraction:
-        """Target risk of a rule that names one of the three classes at each state."""
+        """Target risk of a rule that answers one of the three classes at each state."""
         wrong_known = sum((self.target_known[x] for x in STATES if rule[x] != 0), Fraction(0))
         wrong_novel = sum((self.target_novel[x] for x in STATES if rule[x] != NOVEL), Fraction(0))
         return (1 - self.alpha) * wrong_known + self.alpha * wrong_novel
@@ -77,34 +77,34 @@ class FiniteProblem:
 
     @property
     def support_inclusion(self) -> bool:
-        """Known target rows only where source rows may be."""
+        """Known target rows occur only at states where source rows do."""
         return all(self.source_states[x] > 0 for x in STATES if self.target_known[x] > 0)
 
     @property
     def source_false_positives(self) -> Fraction:
-        """P_S(h* says novel): zero is what separability asks, and what fails here."""
+        """P_S(h* answers novel): separability requires zero, and it is not zero here."""
         return sum((self.source_states[x] for x in STATES if self.best_rule[x] == NOVEL), Fraction(0))
 
 
 @dataclass(frozen=True)
 class Impossibility:
-    """The two problems, and the average risk over both of every rule there is."""
+    """The two problems, and the mean risk over both of every possible rule."""
 
     first: FiniteProblem
     second: FiniteProblem
     novelty_risks: dict[Rule, Fraction]
-    """The 16 known/novel rules: every one averages exactly ½."""
+    """Of the 16 known/novel rules; each has mean risk ½ exactly."""
     class_risks: dict[Rule, Fraction]
-    """The 81 three-class rules: none averages below ½."""
+    """Of the 81 three-class rules; none has a mean risk below ½."""
 
     @property
     def same_observations(self) -> bool:
-        """Both problems look alike to any learner, at any sample size."""
+        """Whether a learner observes the same in both problems, at any sample size."""
         return self.first.observed == self.second.observed
 
     @property
     def opposite_answers(self) -> bool:
-        """The right answer differs at every state that target rows visit."""
+        """Whether the right answers differ at every state where target rows occur."""
         visited = [x for x in STATES if self.first.target_states[x] > 0]
         return all((self.first.best_rule[x] == NOVEL) != (self.second.best_rule[x] == NOVEL) for x in visited)
 
@@ -122,7 +122,7 @@ def impossibility(epsilon: float | Fraction = Fraction(1, 10)) -> Impossibility:
     """
     if not isinstance(epsilon, Fraction):
         check_number("epsilon", epsilon, high=0.5, open_low=True, open_high=True)
-        # 0.1 means one tenth, not the binary fraction next to it
+        # 0.1 means one tenth, not the nearest binary fraction
         epsilon = Fraction(str(float(epsilon)))
     if not 0 < epsilon < Fraction(1, 2):
         raise ValueError(f"epsilon={epsilon} is not valid: expected a number in (0, 0.5).")

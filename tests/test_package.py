@@ -52,7 +52,9 @@ def project():
 
 def test_base_dependencies_stay_few(project):
     names = sorted(spec.split(">")[0] for spec in project["dependencies"])
-    assert names == ["narwhals", "numpy", "rich", "safetensors", "scikit-learn", "scipy", "torch", "typer"]
+    assert names == [
+        "msgspec", "narwhals", "numpy", "rich", "safetensors", "scikit-learn", "scipy", "torch", "typer",
+    ]  # fmt: skip
     assert all("==" not in spec for spec in project["dependencies"]), "the package keeps ranges"
 
 

@@ -1,9 +1,12 @@
+"""Specs of experiments: what a file says, and what is wrong with it in one sentence that names the entry."""
+
 from __future__ import annotations
 
 import json
 
 import pytest
 
+from mutations import mutations, outcome, toml_file
 from openset.bench.problems import get_source
 from openset.bench.runs import expand
 from openset.bench.spec import built_in_specs, load_spec, parse_spec
@@ -64,10 +67,10 @@ def test_all_means_every_method_that_takes_a_table():
         ),
         (METHOD, r"needs at least one \[\[problem\]\]"),
         (PROBLEM, r"needs at least one \[\[method\]\]"),
-        ("speed = 3\n" + PROBLEM + METHOD, "spec 's': unknown key 'speed': expected some of title"),
-        (PROBLEM + "sed = [1]\n" + METHOD, "spec 's', problem 1: unknown key 'sed'"),
-        (PROBLEM + METHOD + "[[method]]\nlabel = 'x'", "method 2: the key 'name' is missing"),
-        (PROBLEM + "seeds = ['a']\n" + METHOD, "an entry of seeds = 'a' is not valid: expected an integer"),
+        ("speed = 3\n" + PROBLEM + METHOD, "spec 's': 'speed' is unknown. Known are title, table, metrics"),
+        (PROBLEM + "sed = [1]\n" + METHOD, "spec 's', problem 1: 'sed' is unknown. Did you mean 'seeds'"),
+        (PROBLEM + METHOD + "[[method]]\nlabel = 'x'", "method 2: name is missing"),
+        (PROBLEM + "seeds = ['a']\n" + METHOD, r"problem 1: seeds\[0\] is text, expected a whole number"),
         (PROBLEM + "seeds = [-1]\n" + METHOD, "problem 1: seed -1 is not valid: expected an integer from 0"),
         (PROBLEM + f"seeds = [{2**63}]\n" + METHOD, "problem 1: seed 9223372036854775808 is not valid"),
         (PROBLEM + "seeds = []\n" + METHOD, "seeds is empty"),
@@ -78,28 +81,40 @@ def test_all_means_every_method_that_takes_a_table():
         (PROBLEM + METHOD + "preset = 'mnist'", "method 1: preset='mnist' is not valid"),
         ("table = 'long'\n" + PROBLEM + METHOD, "table='long' is not valid"),
         (PROBLEM + METHOD + "[figure]\nkind = 'pie'", "kind='pie' is not valid"),
-        (PROBLEM + "[[method]]\nname = 'all'\nlabel = 'x'", r"method 1 \(all\): unknown key 'label'"),
-        ("title = ['a']\n" + PROBLEM + METHOD, r"title = \['a'\] is not valid: expected a string"),
-        ("problem = [1, 2]\n" + METHOD, "problem 1: 1 is not valid: expected a table"),
-        ("method = ['dd']\n" + PROBLEM, "method 1: 'dd' is not valid: expected a table"),
-        ("figure = 3\n" + PROBLEM + METHOD, "figure: 3 is not valid: expected a table"),
-        (PROBLEM + METHOD + "[figure]\nkind = 'bars'\nx_label = 3", "figure: x_label = 3 is not valid"),
+        (
+            PROBLEM + "[[method]]\nname = 'all'\nlabel = 'x'",
+            r"method 1 \(all\): 'label' is unknown. Known are name, but",
+        ),
+        ("title = ['a']\n" + PROBLEM + METHOD, "title is a list, expected text"),
+        ("problem = [1, 2]\n" + METHOD, "problem 1 is a whole number, expected a table of names"),
+        ("method = ['dd']\n" + PROBLEM, "method 1 is text, expected a table of names"),
+        ("figure = 3\n" + PROBLEM + METHOD, "figure is a whole number, expected a table of names"),
+        (
+            PROBLEM + METHOD + "[figure]\nkind = 'bars'\nx_label = 3",
+            "figure: x_label is a whole number, expected",
+        ),
         (PROBLEM + METHOD + "[figure]\nkind = 'bars'\nmetrics = []", "figure: metrics is empty"),
         ("metrics = []\n" + PROBLEM + METHOD, "metrics is empty"),
-        ("metrics = [['auroc']]\n" + PROBLEM + METHOD, "an entry of metrics = .* expected a string"),
-        (PROBLEM + "label = 3\n" + METHOD, "problem 1: label = 3 is not valid: expected a string"),
-        (PROBLEM + METHOD + "label = ['a']", r"method 1: label = \['a'\] is not valid: expected a string"),
-        (PROBLEM + "encoder = 3\n" + METHOD, "problem 1: encoder = 3 is not valid: expected a string"),
-        (PROBLEM + "preset = ['cifar100']\n" + METHOD, r"problem 1: preset=\['cifar100'\] is not valid"),
+        ("metrics = [['auroc']]\n" + PROBLEM + METHOD, r"metrics\[0\] is a list, expected text"),
+        (PROBLEM + "label = 3\n" + METHOD, "problem 1: label is a whole number, expected text"),
+        (PROBLEM + METHOD + "label = ['a']", "method 1: label is a list, expected text"),
+        (PROBLEM + "encoder = 3\n" + METHOD, "problem 1: encoder is a whole number, expected text"),
+        (PROBLEM + "preset = ['cifar100']\n" + METHOD, "problem 1: preset is a list, expected text"),
         (PROBLEM + "preset = 'cifar10'\n" + METHOD, "preset='cifar10' is not valid: expected .*'cifar100'"),
-        (PROBLEM + "paper = ['msp']\n" + METHOD, r"problem 1: paper=\['msp'\] is not valid"),
+        (PROBLEM + "paper = ['msp']\n" + METHOD, "problem 1: paper is a list, expected text"),
         (PROBLEM + "paper = 'mps'\n" + METHOD, "paper='mps' is not valid: .*'msp', 'synthetic-r-eta'"),
-        (PROBLEM + "x = 'a'\n" + METHOD, "problem 1: x='a' is not valid: expected a number"),
-        (PROBLEM + METHOD + "x = 'a'", "method 1: x='a' is not valid: expected a number"),
-        (PROBLEM + METHOD + "sweep = { fpr = [[0.1]] }", r"an entry of sweep fpr=\[0.1\] .* expected a number"),
-        (PROBLEM + METHOD + "sweep = { fpr = ['a'] }", "method 1: an entry of sweep fpr='a' is not valid"),
+        (PROBLEM + "x = 'a'\n" + METHOD, "problem 1: x is text, expected a number"),
+        (PROBLEM + METHOD + "x = 'a'", "method 1: x is text, expected a number"),
+        (
+            PROBLEM + METHOD + "sweep = { fpr = [[0.1]] }",
+            r"method 1: sweep.fpr\[0\] is a list, expected",
+        ),
+        (PROBLEM + METHOD + "sweep = { fpr = ['a'] }", r"method 1: sweep.fpr\[0\] is text, expected a number"),
         (PROBLEM + METHOD + "sweep = { fpr = [] }", "method 1: sweep={'fpr': .* one name with a list of numbers"),
         (PROBLEM + METHOD + "parameters = { k = 2020-01-01 }", "method 1: parameters k = .* expected a number"),
+        (PROBLEM + "x = nan\n" + METHOD, "problem 1: x=nan is not valid: expected a number"),
+        (PROBLEM + "x = true\n" + METHOD, "problem 1: x is true or false, expected a number"),
+        (PROBLEM + "novel = [9]\n" + METHOD, r"problem 1: novel\[0\] is a whole number, expected text"),
         (PROBLEM + "options = { a = [10:00:00] }\n" + METHOD, "problem 1: options a = .* expected a number"),
     ],
 )
@@ -107,6 +122,43 @@ def test_errors_name_the_place(text, message):
     with pytest.raises(ValueError, match=message) as caught:
         parse_spec(text, "s")
     assert str(caught.value).startswith("spec 's'")
+
+
+def test_a_spec_with_one_thing_changed_is_read_or_refused_in_one_sentence():
+    content = {
+        "title": "Mine",
+        "table": "methods",
+        "metrics": ["auroc", "auprc"],
+        "problem": [
+            {
+                "dataset": "digits", "label": "small", "encoder": "minilm", "settings": ["shift"], "novel": ["9"],
+                "seeds": [0, 8], "options": {"test_fraction": 0.3}, "preset": "amazon_reviews", "paper": "msp",
+                "sweep": {"novel_fraction": [0.1, 0.2]},
+            }
+        ],
+        "method": [
+            {"name": "color", "label": "mine", "parameters": {"joint": False}, "preset": "none", "x": 0.5},
+            {"name": "all", "but": ["color"]},
+        ],
+        "figure": {"kind": "lines", "metrics": ["auroc"], "x_label": "share"},
+    }  # fmt: skip
+    assert len(parse_spec(toml_file(content), "s").problems) == 2
+    read = refused = 0
+    for mutation in mutations(content, others=(True, 3, 0.5, "text", [], [1], {}, {"some": "name"})):
+        if not mutation.path:
+            continue  # a TOML file is a table
+        spec, message = outcome(parse_spec, toml_file(mutation.content), "s")
+        if message:
+            refused += 1
+            assert message.startswith("spec 's'") and "\n" not in message
+            assert (
+                str(mutation.path[-1]) in message or isinstance(mutation.path[-1], int) or mutation.what != "add"
+            )
+        else:
+            read += 1
+            assert mutation.what != "add" or {"options", "parameters"} & set(mutation.path)
+            expand(spec)
+    assert read > 20 and refused > 100
 
 
 @pytest.mark.parametrize(
@@ -141,7 +193,7 @@ def test_loading_by_name_and_by_path(tiny_path, tmp_path):
         load_spec(str(tmp_path / "none.toml"))
     assert (load_spec("quick").path, load_spec(str(tiny_path)).path) == (None, tiny_path)
     (tmp_path / "latin.toml").write_bytes("title = 'é'".encode("latin-1"))
-    with pytest.raises(ValueError, match=r"latin\.toml is not valid TOML, which is UTF-8 text"):
+    with pytest.raises(ValueError, match=r"latin\.toml is not valid TOML: 'utf-8' codec can't decode"):
         load_spec(str(tmp_path / "latin.toml"))
 
 

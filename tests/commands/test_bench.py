@@ -90,7 +90,7 @@ def test_run_table_figure_and_export(tmp_path):
         (("figure", "quick", "--out", "."), ". is a folder: name a file with --output"),
         (("export", "--output", "none/x.csv"), "there is no folder none: make it first"),
         (("export", "--output", "."), ". is a folder: name a file with --output"),
-        (("run", "bad.toml"), "spec 'bad', method 1: 'dd' is not valid: expected a table"),
+        (("run", "bad.toml"), "bad.toml, method 1 is text, expected a table of names"),
         (("run", "table-msp", "--data", "."), "sun to stand in for sun397"),
         (
             ("run", "misspelt.toml"),

@@ -37,7 +37,7 @@ def test_fit_score_inspect_compare_and_evaluate(problem_files, tmp_path):
     done = fit(problem_files, tmp_path / "run")
     assert done.exit_code == 0, done.output
     assert "Verdict: likely" in done.output  # at most, for a method without a test of its own
-    assert "Left out, as no numbers: town" in done.output
+    assert "Ignored non-numeric columns: town" in done.output
     assert "3: width, height, weight" in done.output
     assert max(map(len, done.output.splitlines()[:-1])) <= 80
     assert sorted(p.name for p in (tmp_path / "run").iterdir()) == [
@@ -325,7 +325,7 @@ def test_labels_that_came_later_are_matched_by_what_they_say(tmp_path):
     run = tmp_path / "run"
     files = (tmp_path / "source.csv", tmp_path / "target.csv")
     done = call("fit", *files, "--label", "kind", *QUICK, "--fpr", "0.05", "--out", run)
-    assert done.exit_code == 0 and "Left out, as row numbers: ''." in done.output, done.output
+    assert done.exit_code == 0 and "Ignored columns of row numbers: ''." in done.output, done.output
     X, y = make_rows(random, {"cat": 40, "dog": 40, "new": 30})
     names = {"cat": 0, "dog": 1, "new": "odd"}
     frame(X, kind=[names[kind] for kind in y]).to_csv(tmp_path / "words.csv", index=False)

@@ -1,3 +1,5 @@
+"""Models on disk: scores come back bit for bit, and a damaged folder is refused in one sentence."""
+
 from __future__ import annotations
 
 import json
@@ -13,9 +15,11 @@ import pytest
 import sklearn
 
 import openset
+from mutations import mutations, outcome
+from net.fixture import FOLDERS
 from openset import KNN, CoLOR, DomainDiscriminator, ModelFormatError
 from openset.persistence.codec import decode, encode
-from openset.persistence.model import MANIFEST
+from openset.persistence.model import MANIFEST, _manifest_digest
 
 
 @pytest.fixture(scope="module")
@@ -115,9 +119,64 @@ def test_a_damaged_folder_gives_one_clear_error(folder, damage):
     assert str(folder) in str(error.value)
 
 
-def test_a_manifest_cannot_reach_outside_its_folder(folder):
-    from openset.persistence.model import _manifest_digest
+def test_a_manifest_with_one_thing_changed_is_refused(tmp_path):
+    path, content = copied(tmp_path)
+    for mutation in mutations(content):
+        path.write_text(json.dumps(mutation.content))
+        _, message = outcome(openset.load, tmp_path / "model")
+        assert str(tmp_path / "model") in message and "\n" not in message, mutation[:2]
 
+
+@pytest.mark.slow
+def test_a_manifest_changed_by_somebody_who_mends_its_checksum_is_loaded_or_refused(tmp_path):
+    path, content = copied(tmp_path)
+    refused = []
+    for mutation in mutations(content):
+        changed = mutation.content
+        if isinstance(changed, dict) and mutation.path[0] != "sha256":
+            changed = {**changed, "sha256": _manifest_digest(changed)}
+        path.write_text(json.dumps(changed))
+        _, message = outcome(openset.load, tmp_path / "model")  # another error than a ValueError would pass
+        assert not message or (str(tmp_path / "model") in message and "\n" not in message)
+        if message:
+            refused.append((mutation.what, mutation.path))
+    assert len(refused) > 200
+    for name in ("openset_version", "method", "saved", "parameters", "fitted", "weights"):
+        assert ("drop", (name,)) in refused and ("retype", (name,)) in refused
+    assert ("add", ("wrd",)) not in refused  # of a later version
+
+
+def copied(tmp_path):
+    shutil.copytree(FOLDERS / "models" / "pulse", tmp_path / "model")
+    path = tmp_path / "model" / MANIFEST
+    return path, json.loads(path.read_text())
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (lambda m: m.pop("method"), "model.json: method is missing."),
+        (lambda m: m.update(saved=3), "model.json: saved is a whole number, expected text."),
+        (lambda m: m["weights"].pop("sha256"), "model.json: weights.sha256 is missing."),
+        (lambda m: m.update(fitted=[]), "model.json: fitted is a list, expected a table of names and values."),
+        (
+            lambda m: m["parameters"].update(classifier=[3]),
+            "model.json: parameters.classifier is a list, expected",
+        ),
+        (lambda m: m["parameters"].update(classifier={}), "model.json: parameters.classifier.code is missing."),
+        (lambda m: m.update(method="magic"), "holds a 'magic' model, which is not registered here"),
+    ],
+)
+def test_a_field_that_is_wrong_is_named(tmp_path, change, sentence):
+    path, content = copied(tmp_path)
+    change(content)
+    path.write_text(json.dumps({**content, "sha256": _manifest_digest(content)}))
+    with pytest.raises(ModelFormatError) as caught:
+        openset.load(tmp_path / "model")
+    assert sentence in str(caught.value)
+
+
+def test_a_manifest_cannot_reach_outside_its_folder(folder):
     def escape(manifest):
         manifest["weights"]["file"] = "../../etc/passwd"
         manifest["sha256"] = _manifest_digest(manifest)

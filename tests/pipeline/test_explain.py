@@ -130,11 +130,13 @@ def test_where_shares_cannot_be_corrected_predictions_are_counted(rows, n, calle
         y = y.astype(str)
     model = fitted(Mahalanobis(random_state=0), X[:n], y[:n], target)
     known = model.predict_known(target)
-    found = judge_known_classes(model, X[:n], y[:n], target, known, np.array(called))
+    mix, found = judge_known_classes(model, X[:n], y[:n], target, known, np.array(called))
     assert not found.corrected and found.accuracy is None and reason in found.sentence
     kept = known[~np.array(called)]
     expected = [(kept == label).mean() if len(kept) else 0.0 for label in model.classes_]
-    assert found.counted.tolist() == found.shares.tolist() == expected
+    assert [shares.counted for shares in mix.values()] == expected
+    assert [shares.target for shares in mix.values()] == expected
+    assert [shares.source for shares in mix.values()] == [(y[:n] == label).mean() for label in model.classes_]
 
 
 def test_a_confidence_that_says_nothing_gives_no_accuracy():

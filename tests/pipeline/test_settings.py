@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from openset.pipeline.settings import RunSettings, merged, read_settings, to_toml
+from mutations import mutations, outcome, toml_file
+from openset.pipeline.settings import RunSettings, merged, parse_assignments, read_settings, to_toml
 
 words = st.text(st.characters(codec="utf-8"), min_size=1).filter(lambda text: text != "none")
 values = st.one_of(
@@ -20,18 +22,21 @@ values = st.one_of(
     seed=st.integers(0, 2**31),
     parameters=st.dictionaries(
         st.sampled_from(["hidden", "grid", "clip", "tol"]),
-        values | st.none() | st.lists(st.floats(0, 1), max_size=3),
+        values
+        | st.none()
+        | st.lists(st.floats(0, 1), max_size=3)
+        | st.dictionaries(words, values | st.dictionaries(words, values, max_size=2), max_size=2),
     ),
 )
 def test_a_settings_file_reads_back_as_it_was(tmp_path_factory, label, features, seed, parameters):
     settings = RunSettings(label=label, features=features, seed=seed, parameters=parameters)
     path = tmp_path_factory.mktemp("settings") / "settings.toml"
     path.write_bytes(to_toml(settings).encode())
-    assert merged(read_settings(path), {}) == settings
+    assert read_settings(path) == merged(settings, {}) == settings
 
 
 def test_flags_win_and_replace_the_kind_of_features(tmp_path):
-    file = {"text": "review", "method": "dd", "parameters": {"hidden": 8, "tol": 0.1}}
+    file = RunSettings(text="review", method="dd", parameters={"hidden": 8, "tol": 0.1})
     found = merged(file, {"features": ("a", "b"), "method": None, "parameters": {"hidden": 16}})
     assert found == RunSettings(features=("a", "b"), method="dd", parameters={"hidden": 16, "tol": 0.1})
 
@@ -50,13 +55,78 @@ def test_flags_win_and_replace_the_kind_of_features(tmp_path):
 )
 def test_wrong_settings_are_told(given_, words):
     with pytest.raises(ValueError, match=words):
-        merged(given_, {})
+        RunSettings(**given_)
 
 
-def test_files_that_are_no_settings(tmp_path):
-    (tmp_path / "a.toml").write_text("label = ")
-    with pytest.raises(ValueError, match="not a readable TOML file"):
-        read_settings(tmp_path / "a.toml")
-    (tmp_path / "a.toml").write_text('labl = "x"')
-    with pytest.raises(ValueError, match="Did you mean 'label'?"):
-        read_settings(tmp_path / "a.toml")
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("label = ", "s.toml is not valid TOML: "),
+        ('labl = "x"', "s.toml: 'labl' is unknown. Did you mean 'label'?"),
+        ("zzz = 1", "s.toml: 'zzz' is unknown. Known are source, target, label, "),
+        ("label = 3", "s.toml: label is a whole number, expected text."),
+        ('skip_bad = "yes"', "s.toml: skip_bad is text, expected true or false."),
+        ("features = [1]", "s.toml: features[0] is a whole number, expected text."),
+        ("seed = 1.5", "s.toml: seed is a number, expected a whole number."),
+        ("seed = -1", "s.toml: seed=-1 is not valid: expected an integer of at least 0."),
+        ("fdr = 1.5", "s.toml: fdr=1.5 is not valid"),
+        ('text = "a"\nimage = "b"', "s.toml: text and image are given together"),
+        ("[parameters]\nfpr = 0.1", "s.toml: parameters has fpr"),
+        ("parameters = 3", "s.toml: parameters is a whole number, expected a table of names and values."),
+    ],
+)
+def test_a_settings_file_that_is_wrong_is_told_with_its_name(tmp_path, text, words):
+    (tmp_path / "s.toml").write_text(text)
+    with pytest.raises(ValueError, match="s.toml") as caught:
+        read_settings(tmp_path / "s.toml")
+    assert words in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_a_settings_file_may_name_one_feature_and_none(tmp_path):
+    (tmp_path / "s.toml").write_text('features = "embedding"\nfpr = 1\n[parameters]\nclip = "none"')
+    found = read_settings(tmp_path / "s.toml")
+    assert found == RunSettings(features=("embedding",), fpr=1, parameters={"clip": None})
+    with pytest.raises(FileNotFoundError, match=r"no\.toml does not exist"):
+        read_settings(tmp_path / "no.toml")
+
+
+def test_a_settings_file_with_one_thing_changed_is_read_or_refused_in_one_sentence(tmp_path):
+    content = {
+        "source": "a.csv", "label": "kind", "features": ["x", "y"], "method": "dd", "fpr": 0.01, "fdr": 0.2,
+        "max_density_ratio": 4, "seed": 0, "skip_bad": False, "parameters": {"hidden": 8, "grid": [0.1]},
+    }  # fmt: skip
+    path = tmp_path / "settings.toml"
+    read = refused = 0
+    for mutation in mutations(content, others=(True, 3, 0.5, "text", [], [1], {}, {"some": "name"})):
+        if not mutation.path or mutation.content is None:
+            continue  # a TOML file is a table
+        path.write_text(toml_file(mutation.content))
+        settings, message = outcome(read_settings, path)
+        if message:
+            refused += 1
+            assert message.startswith(f"{path}: ") and "\n" not in message
+            assert mutation.path[0] in message and mutation.what != "drop"
+            continue
+        read += 1
+        path.write_text(to_toml(settings))
+        assert read_settings(path) == settings.as_stored()
+        assert mutation.what == "drop" or mutation.path[0] in ("parameters", "features")
+    assert read > 20 and refused > 50
+
+
+def test_stored_settings_are_plain_and_written_without_what_is_not_set():
+    settings = RunSettings(seed=np.int64(3), fdr=np.float32(0.5), features=["a"], parameters={"grid": (0.1,)})
+    stored = settings.as_stored()
+    assert type(stored.seed) is int and type(stored.fdr) is float and stored.parameters == {"grid": [0.1]}
+    assert stored.features == ("a",)
+    assert settings.to_dict() == {
+        "features": ["a"], "method": "color", "fpr": 0.01, "fdr": 0.5, "seed": 3, "skip_bad": False,
+        "ignore_target_labels": False, "parameters": {"grid": [0.1]},
+    }  # fmt: skip
+
+
+def test_assignments_that_are_none():
+    for text in ("steps", "=3", " = 3"):
+        with pytest.raises(ValueError, match="write NAME=VALUE"):
+            parse_assignments([text])
+    assert parse_assignments(["a=x=1", "b = [1, 2]"]) == {"a": "x=1", "b": [1, 2]}

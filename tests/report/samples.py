@@ -2,17 +2,32 @@
 
 from __future__ import annotations
 
-import dataclasses
 import warnings
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
 
 from openset import CoLOR, make_background_shift
 from openset.data.readers.records import Records
-from openset.pipeline.run import _find, plain
+from openset.pipeline.explain import explain
+from openset.pipeline.run import summarise
 from openset.pipeline.scored_table import rows_at_fdr
-from openset.pipeline.verdict import diagnose, give_verdict
+from openset.pipeline.settings import RunSettings
+from openset.pipeline.summary import (
+    ClassShares,
+    Data,
+    Diagnostic,
+    EncodedColumn,
+    Environment,
+    Groups,
+    Head,
+    KnownClasses,
+    NovelFraction,
+    Origin,
+    ResultSummary,
+    Verdict,
+)
 from openset.report import Example, Group, ReportData, TargetMap
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>{{7*7}}'\"&\u2028\u202e"
@@ -22,54 +37,29 @@ def result_like(model, X, y, X_target, *, source_scores, **columns):
     """What a run leaves, by hand: the fields that the report reads."""
     score = model.novelty_score(X_target)
     at_least = len(source_scores) - np.searchsorted(np.sort(source_scores), score)
-    predicted = model.predict(X_target)
     rows = np.arange(len(X_target))
-    ids = columns.pop("ids", rows)
-    names = {
-        "id": ids,
-        "predicted": predicted,
-        "novelty_score": score,
-        "p_value": (1 + at_least) / (1 + len(source_scores)),
-        "nearest_known": model.predict_known(X_target),
-    }
-    scored = SimpleNamespace(**names)
-    estimate = model.novel_fraction_
-    heads = [
-        {name: head[name].item() for name in model.heads_.dtype.names} | {"selected": head == model.selected_}
-        for head in model.heads_
-    ]
-    summary = {
-        "openset_version": "0.1.0",
-        "created": "2026-11-16T09:30:00+00:00",
-        "method": "color",
-        "parameters": model.get_params(),
-        "seed": 0,
-        "data": {
-            "source": {"path": "labelled.parquet", "rows": len(X), "sha256": "9f86d081884c7d65"},
-            "target": {"path": "production.parquet", "rows": len(X_target), "sha256": "60303ae22b998861"},
-            "label": "category",
-            "features": "text, encoded by all-MiniLM-L6-v2",
-            "id": "id",
-        },
-        "classes": model.classes_.tolist(),
-        "novel_label": model.novel_label_,
-        "verdict": give_verdict(estimate, model.novelty_test_),
-        "novel_fraction": dataclasses.asdict(estimate),
-        "threshold": model.threshold_,
-        "fpr": model.fpr,
-        "novelty_test": dataclasses.asdict(model.novelty_test_),
-        "listed": {"fdr": 0.1, "max_density_ratio": 12.0, "rows": int(rows_at_fdr(model, scored, 0.1).sum())},
-        **plain(_find(model, scored, X, y, X_target)),
-        "heads": heads,
-        "history": model.history_,
-        "diagnostics": diagnose(model, []),
-        "settings": {"label": "category", "text": "text", "method": "color", "fpr": model.fpr, "seed": 0},
-        "timings": {"encode": 41.2, "fit": 6.9, "score": 0.2},
-        "environment": {"python": "3.12.4", "platform": "Linux", "numpy": np.__version__, "threads": 2},
-    }
+    scored = SimpleNamespace(
+        id=columns.pop("ids", rows),
+        predicted=model.predict(X_target),
+        novelty_score=score,
+        p_value=(1 + at_least) / (1 + len(source_scores)),
+        nearest_known=model.predict_known(X_target),
+    )
+    scored.novel_at_fdr = rows_at_fdr(model, scored, 0.1)
+    data = Data(
+        source=Origin("labelled.parquet", len(X), 0, "9f86d081884c7d65"),
+        target=Origin("production.parquet", len(X_target), 0, "60303ae22b998861"),
+        label="category",
+        id="id",
+        features=EncodedColumn("text", "text", "all-MiniLM-L6-v2", "c0ffee"),
+        left_out=[],
+    )
+    settings = RunSettings(label="category", text="text", method="color", fpr=model.fpr, fdr=0.1, seed=0)
+    timings = {"encode": 41.2, "fit": 6.9, "score": 0.2}
+    explanation = explain(model, scored, X, y, X_target)
     return SimpleNamespace(
         model=model,
-        summary=summary,
+        summary=summarise(model, scored, explanation, settings, data, timings, []),
         scored=scored,
         source=Records(np.arange(len(X)), X=X, y=y),
         target=Records(rows, **{"X": X_target, **columns}),
@@ -132,14 +122,17 @@ def large_data(n_rows=100_000, *, text="x" * 3000, id_="a long identifier of a r
     scores = random.standard_normal(n_rows)
     labels = np.where(scores > 2, "novel", random.choice([f"class {c}" for c in range(40)], n_rows))
     features = random.standard_normal((n_rows, 16))
-    mix = {f"class {c}": {"source": 1 / 40, "target": 1 / 40} for c in range(40)}
-    summary = {**minimal_summary(n_rows), "class_mix": mix, "called_novel": int((scores > 2).sum())}
-    summary["heads"] = [
-        {"step": s, "head": h, "candidate_recall": 0.1, "fpr": 0.01, "recall": 0.1, "multiplier": 1.0,
-         "feasible": True, "selected": s == 199 and h == 3}
-        for s in range(200) for h in range(10)
-    ]  # fmt: skip
-    summary["history"] = [{"step": step, "member": 0, "loss": 1 / (1 + step)} for step in range(3000)]
+    summary = minimal_summary(
+        n_rows,
+        class_mix={f"class {c}": ClassShares(1 / 40, 1 / 40) for c in range(40)},
+        called_novel=int((scores > 2).sum()),
+        heads=[
+            Head(0, s, h, 0.1, 0.01, 0.1, 1.0, True, selected=s == 199 and h == 3)
+            for s in range(200)
+            for h in range(10)
+        ],
+        history=[{"step": step, "member": 0, "loss": 1 / (1 + step)} for step in range(3000)],
+    )
     scored = SimpleNamespace(
         id=np.array([id_.format(row) for row in range(n_rows)], object),
         predicted=labels,
@@ -156,33 +149,30 @@ def large_data(n_rows=100_000, *, text="x" * 3000, id_="a long identifier of a r
 
 def minimal_summary(n_rows=3, **changes):
     """A summary with nothing that may be absent."""
-    return {
-        "openset_version": "0.1.0",
-        "created": "2026-11-16",
-        "method": "msp",
-        "parameters": {},
-        "seed": None,
-        "data": {"source": {"rows": 10}, "target": {"rows": n_rows}},
-        "classes": ["a", "b"],
-        "novel_label": "novel",
-        "verdict": {
-            "word": "none found",
-            "sentence": "No new class is proved.",
-            "caveat": "A small one may be there.",
-        },
-        "novel_fraction": {"value": 0.0, "low": 0.0, "high": 1.0, "confidence": 1.0, "method": "not identified"},
-        "threshold": None,
-        "fpr": 0.01,
-        "called_novel": 0,
-        "class_mix": {"a": {"source": 0.5, "target": 0.6}, "b": {"source": 0.5, "target": 0.4}},
-        "heads": None,
-        "history": [],
-        "diagnostics": [],
-        "settings": {},
-        "environment": {},
-        "timings": {},
-        **changes,
-    }
+    summary = ResultSummary(
+        openset_version="0.1.0",
+        created="2026-11-16",
+        method="msp",
+        parameters={},
+        seed=0,
+        data=Data(Origin(None, 10, 0, None), Origin(None, n_rows, 0, None), None, None, [], []),
+        classes=["a", "b"],
+        novel_label="novel",
+        verdict=Verdict("none found", "No new class is proved.", "A small one may be there."),
+        novel_fraction=NovelFraction(0.0, 0.0, 1.0, 1.0, "not identified"),
+        threshold=None,
+        fpr=0.01,
+        called_novel=0,
+        class_mix={"a": ClassShares(0.5, 0.6), "b": ClassShares(0.5, 0.4)},
+        heads=None,
+        history=[],
+        diagnostics=[],
+        top_rows=[],
+        settings=RunSettings(),
+        timings={},
+        environment=Environment("3.12.4", "Linux", "2.4.6", "2.13.0", 2),
+    )
+    return replace(summary, **changes)
 
 
 def hostile_data():
@@ -196,14 +186,14 @@ def hostile_data():
         method=HOSTILE,
         created=HOSTILE,
         parameters={HOSTILE: [HOSTILE]},
-        data={name: {"path": HOSTILE, "rows": 2} for name in ("source", "target")},
-        verdict={"word": HOSTILE, "sentence": HOSTILE, "caveat": HOSTILE},
-        class_mix={HOSTILE: {"source": 1.0, "target": 1.0}},
+        data=Data(Origin(HOSTILE, 2, 0, HOSTILE), Origin(HOSTILE, 2, 0, HOSTILE), HOSTILE, None, [HOSTILE], []),
+        verdict=Verdict(HOSTILE, HOSTILE, HOSTILE),
+        class_mix={HOSTILE: ClassShares(1.0, 1.0)},
         history=[{"step": 1, "member": 0, f"loss{HOSTILE}": 1.0, HOSTILE: 0.5}],
-        diagnostics=[{"name": HOSTILE, "value": HOSTILE, "threshold": 1.0, "ok": None, "sentence": HOSTILE}],
-        settings={HOSTILE: {HOSTILE: HOSTILE}},
-        groups={"sentence": HOSTILE, "groups": []},
-        known_classes={"corrected": True, "sentence": HOSTILE, "accuracy_sentence": HOSTILE},
+        diagnostics=[Diagnostic(HOSTILE, 2.0, 1.0, False, HOSTILE)],
+        settings=RunSettings(label=HOSTILE, parameters={HOSTILE: {HOSTILE: HOSTILE}}),
+        groups=Groups(HOSTILE, []),
+        known_classes=KnownClasses(corrected=True, sentence=HOSTILE, accuracy_sentence=HOSTILE),
     )
     return ReportData(
         summary, np.zeros(3), np.ones(3), (row,), plane, (Group(HOSTILE, 2, (row,), sentence=HOSTILE),)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -10,6 +11,7 @@ from samples import minimal_summary
 
 from openset.data.readers.images import ImageFiles
 from openset.data.readers.records import Records
+from openset.pipeline.summary import Group, Groups, Share
 from openset.report import ReportData, TargetMap, build
 from openset.report.build import lay_out, stratified_sample, top_rows
 from openset.report.content import excerpt, thumbnails, unusual_columns
@@ -123,15 +125,12 @@ def test_thumbnails_keep_to_their_budget(tmp_path, monkeypatch):
 
 
 def test_groups_of_the_summary_get_their_examples(synthetic):
-    share = {"value": 0.1, "low": 0.08, "high": 0.12, "confidence": 0.95}
-    groups = [
-        {"size": 40, "share": share, "stability": 0.9, "medoid": 5, "examples": [5, 6, 7], "rows": [5, 6, 7]},
-        {"size": 30, "share": share, "stability": 0.8, "medoid": 2, "examples": [2], "rows": [2]},
-    ]
+    share = Share(0.1, 0.08, 0.12, 0.95)
+    groups = [Group(40, share, 0.9, 5, [5, 6, 7], [5, 6, 7]), Group(30, share, 0.8, 2, [2], [2])]
     target = Records(np.arange(700), texts=np.array([f"text {row}" for row in range(700)], object))
 
     def built(found):
-        summary = {**synthetic.summary, "groups": {"sentence": "…", "groups": found}}
+        summary = replace(synthetic.summary, groups=Groups("…", found))
         return build(SimpleNamespace(**{**vars(synthetic), "summary": summary, "target": target})).groups
 
     first, second = built(groups)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from samples import minimal_summary
 
+from openset.pipeline.summary import ClassShares, Head
 from openset.report import ReportData, TargetMap
 from openset.report.charts import (
     chart_data,
@@ -42,7 +43,7 @@ def test_equal_scores_and_infinite_ones_still_give_a_chart():
 
 
 def test_many_classes_are_cut_and_counted():
-    mix = {f"class {c:03d}": {"source": c / 1000, "target": 0.0} for c in range(100)}
+    mix = {f"class {c:03d}": ClassShares(c / 1000, 0.0) for c in range(100)}
     made = class_mix(mix)
     assert made["labels"][0] == "class 099" and len(made["labels"]) == 30 and made["left_out"] == 70
 
@@ -68,18 +69,10 @@ def test_the_map_gives_the_largest_classes_a_colour_and_the_novel_one_the_first(
 
 def test_heads_are_told_apart():
     heads = [
-        {
-            "step": step,
-            "head": head,
-            "candidate_recall": 0.1,
-            "fpr": 0.01 * head,
-            "recall": 0.2,
-            "selected": False,
-        }
+        Head(0, step, head, 0.1, 0.01 * head, 0.2, 1.0, True, selected=(step, head) == (2, 1))
         for step in (1, 2)
         for head in range(3)
     ]
-    heads[4]["selected"] = True
     made = head_choices(heads, 0.01)
     assert made["chosen"] == [[0.01, 0.2, 0.1, 2.0]]
     assert len(made["same_step"]) == 2 and len(made["earlier"]) == 3
@@ -99,7 +92,7 @@ def test_curves_are_means_over_members():
 
 def test_everything_is_json(data):
     text = json.dumps(chart_data(data), allow_nan=False)
-    assert json.loads(text)["scores"]["threshold"] == data.summary["threshold"]
+    assert json.loads(text)["scores"]["threshold"] == data.summary.threshold
     bare = chart_data(ReportData(minimal_summary(), np.empty(0), np.empty(0), ()))
     present = {name for name, chart in json.loads(json.dumps(bare, allow_nan=False)).items() if chart}
     assert present == {"mix"}

@@ -14,8 +14,17 @@ import numpy as np
 import pytest
 from samples import HOSTILE, hostile_data, large_data, minimal_summary
 
+from openset.pipeline.summary import (
+    ClassShares,
+    Groups,
+    Head,
+    KnownClasses,
+    ListedRows,
+    NoveltyCounts,
+    NoveltyTest,
+)
 from openset.report import Group, ReportData, write_report
-from openset.report.page import render
+from openset.report.page import chosen_heads, details, render
 
 VOID = {"meta", "img", "input", "br", "link", "hr"}
 
@@ -64,12 +73,12 @@ def outline(page):
 def test_the_page_is_whole(outline, data):
     assert outline.problems == []
     text = " ".join(" ".join(outline.text).split())
-    assert data.summary["verdict"]["sentence"] in text and data.summary["verdict"]["caveat"] in text
-    estimate = data.summary["novel_fraction"]
-    assert f"{100 * estimate['value']:.1f}%" in text and f"{100 * estimate['high']:.1f}%" in text
+    assert data.summary.verdict.sentence in text and data.summary.verdict.caveat in text
+    estimate = data.summary.novel_fraction
+    assert f"{100 * estimate.value:.1f}%" in text and f"{100 * estimate.high:.1f}%" in text
     assert "of rows drawn like the source may be called novel" in text
-    for check in data.summary["diagnostics"]:
-        assert check["sentence"] in text
+    for check in data.summary.diagnostics:
+        assert check.sentence in text
     assert "labelled.parquet" in text and "9f86d081884c7d65" in text and "learning_rate" in text
 
 
@@ -136,15 +145,15 @@ def test_groups_appear_only_where_there_are_some(data):
 
 
 def test_what_the_statistics_say_is_on_the_page(data):
-    known = {"corrected": True, "sentence": "Shares by EM.", "accuracy": None, "accuracy_sentence": "About 0.9."}
-    mix = {"a": {"source": 0.5, "target": 0.625, "counted": 0.375}}
-    groups = {"sentence": "They fall into 2 groups.", "groups": []}
-    fraction = {**data.summary["novel_fraction"], "profile": {"1": 0.0813, "30": 0.0123}}
-    summary = {
-        **data.summary, "known_classes": known, "class_mix": mix, "groups": groups, "novel_fraction": fraction,
-        "novelty_test": {"p_value": 0.0456, "max_density_ratio": 12.0, "word": "likely"},
-        "listed": {"fdr": 0.1, "max_density_ratio": 12.0, "rows": 77},
-    }  # fmt: skip
+    summary = replace(
+        data.summary,
+        known_classes=KnownClasses(corrected=True, sentence="Shares by EM.", accuracy_sentence="About 0.9."),
+        class_mix={"a": ClassShares(0.5, 0.625, 0.375)},
+        groups=Groups("They fall into 2 groups.", []),
+        novel_fraction=replace(data.summary.novel_fraction, profile={"1": 0.0813, "30": 0.0123}),
+        novelty_test=NoveltyTest(0.0456, 12.0, NoveltyCounts(0, 10, 5, 10), "likely"),
+        listed=ListedRows(0.1, 12.0, 77),
+    )
     page = render(replace(data, summary=summary, groups=(Group("Group 1", 3, data.rows[:1]),)))
     outline = Outline(page)
     text = " ".join(" ".join(outline.text).split())
@@ -155,12 +164,12 @@ def test_what_the_statistics_say_is_on_the_page(data):
 
 
 def test_the_rule_that_chose_the_head_is_the_one_described(data):
-    heads = data.summary["heads"]
+    heads = data.summary.heads
     pooled = " ".join(" ".join(Outline(render(data)).text).split())
-    assert "value" in heads[0] and "The one with the highest value is used" in pooled
+    assert heads[0].value is not None and "The one with the highest value is used" in pooled
     assert "Value" in pooled and "Within budget" not in pooled
-    published = [{name: value for name, value in head.items() if name != "value"} for head in heads]
-    page = render(replace(data, summary={**data.summary, "heads": published}))
+    published = [replace(head, value=None) for head in heads]
+    page = render(replace(data, summary=replace(data.summary, heads=published)))
     text = " ".join(" ".join(Outline(page).text).split())
     assert "among those that keep within the false-alarm budget" in text and "Within budget" in text
     assert "highest value" not in text and Outline(page).problems == []
@@ -175,7 +184,7 @@ def test_a_run_with_next_to_nothing_has_a_page():
 
 
 def test_no_threshold_is_said(data):
-    page = render(replace(data, summary={**data.summary, "threshold": None}))
+    page = render(replace(data, summary=replace(data.summary, threshold=None)))
     text = " ".join(" ".join(Outline(page).text).split())
     assert "There is no threshold" in text and "held out from training" in text
 
@@ -217,7 +226,31 @@ def test_the_bundled_charts_are_the_published_ones_with_their_licence():
 
 
 def test_an_upper_end_that_is_not_identified_is_not_shown_as_one(data):
-    fraction = {**data.summary["novel_fraction"], "low": 0.02, "high": 1.0, "high_identified": False}
-    fraction["assumptions"] = "The lower end assumes little. The upper end is not identified."
-    text = " ".join(Outline(render(replace(data, summary={**data.summary, "novel_fraction": fraction}))).text)
+    assumptions = "The lower end assumes little. The upper end is not identified."
+    fraction = replace(
+        data.summary.novel_fraction, low=0.02, high=1.0, high_identified=False, assumptions=assumptions
+    )
+    summary = replace(data.summary, novel_fraction=fraction)
+    text = " ".join(Outline(render(replace(data, summary=summary))).text)
     assert "at least 2" in text and "assumes little" in text and "covers chance" not in " ".join(text.split())
+
+
+def test_the_heads_shown_are_those_of_the_chosen_step_and_member():
+    heads = [
+        Head(member, step, head, 0.1, 0.0, 0.1, 1.0, True, selected=(member, step, head) == (1, 20, 0))
+        for member in (0, 1)
+        for step in (10, 20)
+        for head in (0, 1)
+    ]
+    assert [(head.member, head.step, head.head) for head in chosen_heads(heads)] == [(1, 20, 0), (1, 20, 1)]
+    assert chosen_heads(heads[:4]) == []
+
+
+def test_details_are_flat_and_short():
+    summary = minimal_summary(parameters={"grid": [0.1, 0.2], "hidden": {"first": 1 / 3}, "note": "x" * 999})
+    shown = {title: dict(pairs) for title, pairs in details(summary)}
+    assert shown["Parameters of the method"] == {
+        "grid": "0.1, 0.2", "hidden · first": "0.333333", "note": "x" * 199 + "…",
+    }  # fmt: skip
+    assert shown["Data"]["source · path"] == "—" and shown["Data"]["source · rows"] == "10"
+    assert shown["Settings"]["method"] == "color" and "Seconds taken" not in shown

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from difflib import get_close_matches
 from typing import Any
 
 
@@ -15,3 +16,13 @@ def listed(items: Iterable[Any], limit: int = 5) -> str:
     names = [str(item) for item in items]
     more = f" and {len(names) - limit} more" if len(names) > limit else ""
     return ", ".join(names[:limit]) + more
+
+
+def did_you_mean(name: str, names: Iterable[str]) -> str:
+    """The nearest of the names that exist, as the end of a message; nothing where none is near.
+
+    >>> did_you_mean("methd", ["method", "label"]), did_you_mean("x", ["label"])
+    (" Did you mean 'method'?", '')
+    """
+    close = get_close_matches(name, list(names), n=1)
+    return f" Did you mean {close[0]!r}?" if close else ""

@@ -1,4 +1,4 @@
-"""Experiments as data: a TOML file names problems and methods, nothing more.
+"""Experiments as data: a TOML file names problems and methods.
 
 ::
 
@@ -40,18 +40,20 @@ import functools
 import json
 import math
 import shlex
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from openset._utils.params import check_choice, check_number
+from openset._utils.typed import Number, read_as, read_toml
 from openset.bench.problems import SETTINGS, Setting, get_source, has_source, source_for
 from openset.methods._presets import PRESETS
 from openset.registry import methods as registered_methods
 from openset.shift.recipes import PAPER_SEEDS
+
+T = TypeVar("T")
 
 METRICS = {"auroc": "AUROC", "auprc": "AUPRC", "oscr": "OSCR", "top1": "top-1", "hos": "HOS", "unk": "UNK",
            "os": "OS", "os_star": "OS*", "fpr_at_95_tpr": "FPR@95", "best_head_auprc": "best head"}  # fmt: skip
@@ -64,7 +66,6 @@ PLAIN_NEEDS = ("nothing", "target rows")
 """What the registry says of methods that need a table of features and nothing else."""
 LARGEST_SEED = 2**63 - 1
 """SQLite holds no larger integer."""
-_KINDS = {str: "a string", int: "an integer", list: "a list", dict: "a table"}
 
 
 @dataclass(frozen=True)
@@ -131,11 +132,15 @@ class MethodSpec:
 
 @dataclass(frozen=True)
 class FigureSpec:
-    """How to draw an experiment."""
+    """How to draw an experiment, as ``[figure]`` says it; without metrics those of its table."""
 
     kind: str
-    metrics: tuple[str, ...]
-    x_label: str
+    metrics: tuple[str, ...] = ()
+    x_label: str = "novel class"
+
+    def __post_init__(self) -> None:
+        check_choice("kind", self.kind, FIGURES)
+        _check_metrics(self.metrics)
 
 
 @dataclass(frozen=True)
@@ -196,7 +201,7 @@ def built_in_specs() -> dict[str, Spec]:
     """The specs that come with openset, by name."""
     folder = resources.files("openset.bench") / "specs"
     files = sorted((f for f in folder.iterdir() if f.name.endswith(".toml")), key=lambda f: f.name)
-    specs = [parse_spec(file.read_text("utf-8"), file.name.removesuffix(".toml")) for file in files]
+    specs = [parse_spec(file.read_bytes(), file.name.removesuffix(".toml")) for file in files]
     return {spec.name: spec for spec in specs}
 
 
@@ -210,156 +215,205 @@ def load_spec(name_or_path: str) -> Spec:
     if path.suffix == ".toml":
         if not path.is_file():
             raise ValueError(f"there is no spec file {name_or_path!r}.")
-        try:
-            text = path.read_text("utf-8")
-        except UnicodeDecodeError as error:
-            raise ValueError(f"{path} is not valid TOML, which is UTF-8 text: {error}.") from None
-        return replace(parse_spec(text, path.stem), path=path)
+        return replace(parse_spec(path.read_bytes(), path.stem, where=str(path)), path=path)
     check_choice("spec", name_or_path, names := built_in_specs())
     return names[name_or_path]
 
 
-def parse_spec(text: str, name: str) -> Spec:
-    """Read a spec from TOML, with an error that names the place for anything that does not belong there.
+@dataclass(frozen=True)
+class SpecFile:
+    """The file as a whole; its entries are read one by one, so that an error can say which one it is."""
+
+    title: str | None = None
+    table: str = Spec.table
+    metrics: tuple[str, ...] = Spec.metrics
+    problem: list[Any] = field(default_factory=list)
+    method: list[Any] = field(default_factory=list)
+    figure: Any = None
+
+    def __post_init__(self) -> None:
+        check_choice("table", self.table, TABLES)
+        _check_metrics(self.metrics)
+        for name, entries in (("problem", self.problem), ("method", self.method)):
+            if not entries:
+                raise ValueError(f"it needs at least one [[{name}]].")
+
+
+@dataclass(frozen=True)
+class ProblemEntry:
+    """One ``[[problem]]``."""
+
+    dataset: str
+    label: str = ""
+    encoder: str | None = None
+    settings: tuple[str, ...] = SETTINGS
+    novel: tuple[str, ...] = ()
+    seeds: tuple[int, ...] = PAPER_SEEDS
+    options: dict[str, Any] = field(default_factory=dict)
+    preset: str | None = None
+    paper: str | None = None
+    x: Number | None = None
+    sweep: dict[str, list[Number]] | None = None
+
+    def __post_init__(self) -> None:
+        for setting in self.settings:
+            check_choice("setting", setting, SETTINGS)
+        for seed in self.seeds:
+            if not 0 <= seed <= LARGEST_SEED:
+                raise ValueError(f"seed {seed} is not valid: expected an integer from 0 to {LARGEST_SEED}.")
+        if self.preset is not None:
+            known = dict.fromkeys(name for presets in PRESETS.values() for name in presets)
+            check_choice("preset", self.preset, (NO_PRESET, *known))
+        if self.paper is not None:
+            check_choice("paper", self.paper, _paper_tables())
+        _check_json("options", self.options)
+        _check_axis(self.x, self.sweep)
+
+    def variants(self) -> list[ProblemSpec]:
+        """The problem, once for each value of a swept option."""
+        spec = ProblemSpec(**{name: value for name, value in vars(self).items() if name != "sweep"})
+        return [
+            replace(spec, options={**spec.options, name: value}, x=float(value), swept=name)
+            for name, value in _swept(self.sweep)
+        ] or [spec]
+
+
+@dataclass(frozen=True)
+class MethodEntry:
+    """One ``[[method]]`` with a name of the registry."""
+
+    name: str
+    label: str = ""
+    parameters: dict[str, Any] = field(default_factory=dict)
+    preset: str | None = None
+    x: Number | None = None
+    sweep: dict[str, list[Number]] | None = None
+
+    def __post_init__(self) -> None:
+        if self.preset is not None:
+            check_choice("preset", self.preset, (NO_PRESET, *PRESETS.get(self.name, {})))
+        _check_json("parameters", self.parameters)
+        _check_axis(self.x, self.sweep)
+
+    def variants(self) -> list[MethodSpec]:
+        """The method, once for each value of a swept parameter."""
+        described = ", ".join(f"{key}={value}" for key, value in self.parameters.items())
+        label = self.label or f"{self.name} {described}".strip()
+        spec = MethodSpec(self.name, label, self.parameters, self.x, self.preset)
+        return [
+            replace(spec, parameters={**self.parameters, name: value}, x=float(value))
+            for name, value in _swept(self.sweep)
+        ] or [spec]
+
+
+@dataclass(frozen=True)
+class AllMethods:
+    """The ``[[method]]`` named "all": every method that needs a table of features and nothing else."""
+
+    name: str
+    but: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name in self.but:
+            check_choice("but", name, self._plain())
+
+    @staticmethod
+    def _plain() -> list[str]:
+        return [method.name for method in registered_methods() if method.needs in PLAIN_NEEDS]
+
+    def variants(self) -> list[MethodSpec]:
+        """Each of them with its defaults."""
+        return [MethodSpec(name, name) for name in self._plain() if name not in self.but]
+
+
+def parse_spec(text: str | bytes, name: str, *, where: str = "") -> Spec:
+    """Read a spec from TOML; an error names the file (``where``), the entry and the field that is wrong.
 
     >>> spec = parse_spec('[[problem]]\\ndataset = "digits"\\n[[method]]\\nname = "dd"', "mine")
     >>> spec.problems[0].settings, spec.methods[0].label
     (('shift', 'no-shift'), 'dd')
     """
-    try:
-        table = tomllib.loads(text)
-    except ValueError as error:
-        raise ValueError(f"spec {name!r} is not valid TOML: {error}.") from None
-    where = f"spec {name!r}"
-    _check_keys(table, ("title", "table", "metrics", "problem", "method", "figure"), where)
-    check_choice(f"{where}: table", table.get("table", Spec.table), TABLES)
-    problems = [p for place, entry in _entries(table, "problem", where) for p in _problems(entry, place)]
+    where = where or f"spec {name!r}"
+    file = _read(SpecFile, read_toml(text.encode() if isinstance(text, str) else text, where), where)
+    problems = [
+        variant
+        for number, entry in enumerate(file.problem, 1)
+        for variant in _read(ProblemEntry, entry, f"{where}, problem {number}").variants()
+    ]
+    methods = [
+        variant
+        for number, entry in enumerate(file.method, 1)
+        for variant in _read_method(entry, f"{where}, method {number}").variants()
+    ]
+    figure = None if file.figure is None else _read(FigureSpec, file.figure, f"{where}, figure")
+    if figure is not None and not figure.metrics:
+        figure = replace(figure, metrics=file.metrics)
     _check_titles(problems, where)
-    methods = [m for place, entry in _entries(table, "method", where) for m in _methods(entry, place)]
-    labels = [(method.label, method.x) for method in methods]
-    twice = [label for label, _ in (labels[i] for i in range(len(labels)) if labels[i] in labels[:i])]
-    if twice:
-        raise ValueError(f"{where}: two methods are called {twice[0]!r}: give one of them a label of its own.")
-    if table.get("table") == "suite" and REFERENCE not in (label for label, _ in labels):
-        raise ValueError(f"{where}: table = 'suite' judges a method called {REFERENCE!r}: give one that label.")
-    if table.get("table") == "suite" and {p.x for p in problems} | {m.x for m in methods} != {None}:
-        raise ValueError(f"{where}: table = 'suite' has no room for a sweep or an x: leave out one of them.")
-    metrics = _metrics(table, Spec.metrics, where)
-    figure = _figure(table["figure"], metrics, f"{where}, figure") if "figure" in table else None
-    return Spec(
-        name=name,
-        title=_typed(table.get("title", name), str, "title", where),
-        problems=tuple(problems),
-        methods=tuple(methods),
-        metrics=metrics,
-        figure=figure,
-        table=table.get("table", Spec.table),
-    )
+    _check_labels(methods, where)
+    if file.table == "suite":
+        _check_suite(problems, methods, where)
+    title = name if file.title is None else file.title
+    return Spec(name, title, tuple(problems), tuple(methods), file.metrics, figure, file.table)
 
 
-def _problems(entry: dict[str, Any], where: str) -> list[ProblemSpec]:
-    keys = (
-        "dataset",
-        "label",
-        "encoder",
-        "settings",
-        "novel",
-        "seeds",
-        "options",
-        "preset",
-        "paper",
-        "x",
-        "sweep",
-    )
-    _check_keys(entry, keys, where, required="dataset")
-    settings = _list(entry, "settings", str, list(SETTINGS), where)
-    for setting in settings:
-        check_choice(f"{where}: setting", setting, SETTINGS)
-    if "preset" in entry:
-        known = dict.fromkeys(name for presets in PRESETS.values() for name in presets)
-        check_choice(f"{where}: preset", entry["preset"], (NO_PRESET, *known))
-    if "paper" in entry:
-        check_choice(f"{where}: paper", entry["paper"], _paper_tables())
-    spec = ProblemSpec(
-        dataset=_typed(entry["dataset"], str, "dataset", where),
-        encoder=_optional(entry, "encoder", where),
-        settings=tuple(settings),
-        novel=tuple(_list(entry, "novel", str, [], where)),
-        seeds=_seeds(entry, where),
-        options=_plain(entry, "options", where),
-        preset=entry.get("preset"),
-        x=_x(entry, where),
-        paper=entry.get("paper"),
-        label=_optional(entry, "label", where) or "",
-    )
-    return [
-        replace(spec, options={**spec.options, key: value}, x=x, swept=key)
-        for key, value, x in _sweep(entry, where)
-    ] or [spec]
+def _read_method(entry: Any, where: str) -> MethodEntry | AllMethods:
+    if isinstance(entry, Mapping) and entry.get("name") == "all":
+        return _read(AllMethods, entry, f"{where} (all)")
+    return _read(MethodEntry, entry, where)
 
 
-def _methods(entry: dict[str, Any], where: str) -> list[MethodSpec]:
-    is_all = entry.get("name") == "all"
-    keys = ("name", "but") if is_all else ("name", "label", "parameters", "preset", "x", "sweep")
-    _check_keys(entry, keys, f"{where} (all)" if is_all else where, required="name")
-    name = _typed(entry["name"], str, "name", where)
-    if is_all:
-        plain = [m.name for m in registered_methods() if m.needs in PLAIN_NEEDS]
-        but = _list(entry, "but", str, [], where)
-        for one in but:
-            check_choice(f"{where}: but", one, plain)
-        return [MethodSpec(one, one) for one in plain if one not in but]
-    parameters = _plain(entry, "parameters", where)
-    described = ", ".join(f"{key}={value}" for key, value in parameters.items())
-    label = _optional(entry, "label", where) or f"{name} {described}".strip()
-    if "preset" in entry:
-        check_choice(f"{where}: preset", entry["preset"], (NO_PRESET, *PRESETS.get(name, {})))
-    spec = MethodSpec(name, label, parameters, _x(entry, where), entry.get("preset"))
-    return [
-        replace(spec, parameters={**parameters, key: value}, x=x) for key, value, x in _sweep(entry, where)
-    ] or [spec]
+def _read(kind: type[T], entry: Any, where: str) -> T:
+    """A table of the file as its dataclass; an unknown name is an error, and so is a list without an entry."""
+    found = read_as(kind, entry, where, refuse_unknown=True)
+    for name, value in entry.items():
+        if value == []:
+            raise ValueError(f"{where}: {name} is empty: name at least one, or leave it out.")
+    return found
 
 
-def _sweep(entry: Mapping[str, Any], where: str) -> list[tuple[str, Any, float]]:
-    if "sweep" not in entry:
-        return []
-    sweep = _typed(entry["sweep"], dict, "sweep", where)
-    if len(sweep) != 1 or any(not isinstance(values, list) or not values for values in sweep.values()):
-        raise ValueError(f"{where}: sweep={sweep!r} is not valid: expected one name with a list of numbers.")
-    ((key, values),) = sweep.items()
-    for value in values:
-        check_number(f"{where}: an entry of sweep {key}", value, low=-math.inf)
-    return [(key, value, float(value)) for value in values]
+def _check_metrics(names: Sequence[str]) -> None:
+    for name in names:
+        check_choice("metric", name, METRICS)
 
 
-def _x(entry: Mapping[str, Any], where: str) -> float | None:
-    if "x" in entry:
-        check_number(f"{where}: x", entry["x"], low=-math.inf)
-    return entry.get("x")
+def _check_axis(x: Number | None, sweep: Mapping[str, Sequence[Number]] | None) -> None:
+    check_number("x", x, low=-math.inf, optional=True)
+    if sweep is not None and (len(sweep) != 1 or not all(sweep.values())):
+        raise ValueError(f"sweep={sweep!r} is not valid: expected one name with a list of numbers.")
+    for name, value in _swept(sweep):
+        check_number(f"an entry of sweep {name}", value, low=-math.inf)
 
 
-def _seeds(entry: Mapping[str, Any], where: str) -> tuple[int, ...]:
-    seeds = _list(entry, "seeds", int, list(PAPER_SEEDS), where)
-    for seed in seeds:
-        if not 0 <= seed <= LARGEST_SEED:
-            raise ValueError(f"{where}: seed {seed} is not valid: expected an integer from 0 to {LARGEST_SEED}.")
-    return tuple(seeds)
+def _swept(sweep: Mapping[str, Sequence[Number]] | None) -> list[tuple[str, Number]]:
+    return [(name, value) for name, values in (sweep or {}).items() for value in values]
 
 
-def _plain(entry: Mapping[str, Any], key: str, where: str) -> dict[str, Any]:
-    """A table of what runs are stored with as JSON: TOML's dates and times are not."""
-    values: dict[str, Any] = _typed(entry.get(key, {}), dict, key, where)
-    for name, value in values.items():
+def _check_json(name: str, values: Mapping[str, Any]) -> None:
+    """Runs are stored with these as JSON, which has no dates and times."""
+    for key, value in values.items():
         try:
             json.dumps(value)
         except TypeError:
             expected = "a number, a string, true or false, or a list of them"
-            raise ValueError(f"{where}: {key} {name} = {value!r} is not valid: expected {expected}.") from None
-    return values
+            raise ValueError(f"{name} {key} = {value!r} is not valid: expected {expected}.") from None
+
+
+def _check_labels(methods: Sequence[MethodSpec], where: str) -> None:
+    labels = [(method.label, method.x) for method in methods]
+    for number, (label, x) in enumerate(labels):
+        if (label, x) in labels[:number]:
+            raise ValueError(f"{where}: two methods are called {label!r}: give one of them a label of its own.")
+
+
+def _check_suite(problems: Sequence[ProblemSpec], methods: Sequence[MethodSpec], where: str) -> None:
+    if REFERENCE not in (method.label for method in methods):
+        raise ValueError(f"{where}: table = 'suite' judges a method called {REFERENCE!r}: give one that label.")
+    if {p.x for p in problems} | {m.x for m in methods} != {None}:
+        raise ValueError(f"{where}: table = 'suite' has no room for a sweep or an x: leave out one of them.")
 
 
 def _check_titles(problems: Sequence[ProblemSpec], where: str) -> None:
-    """Problems of one name at one place stand in one block of a table, so they must differ in splits only."""
+    """Problems of one title at one value of x share a block of a table, so they must differ in splits only."""
     seen: dict[tuple[str, float | None, str], tuple[Any, ...]] = {}
     for problem in problems:
         what = (problem.dataset, problem.encoder, problem.options, problem.preset, problem.paper)
@@ -372,65 +426,8 @@ def _check_titles(problems: Sequence[ProblemSpec], where: str) -> None:
 
 @functools.cache
 def _paper_tables() -> tuple[str, ...]:
-    """The tables of the paper that a problem may stand beside."""
+    """The tables of the paper that a problem may be compared with."""
     from openset.bench.summary import SYNTHETIC_TABLES  # it is built on this module
 
-    text = (resources.files("openset.bench") / "paper.toml").read_text("utf-8")
-    return (*tomllib.loads(text), *SYNTHETIC_TABLES)
-
-
-def _figure(entry: Any, metrics: tuple[str, ...], where: str) -> FigureSpec:
-    _check_table(entry, where)
-    _check_keys(entry, ("kind", "metrics", "x_label"), where, required="kind")
-    check_choice(f"{where}: kind", entry["kind"], FIGURES)
-    x_label = _optional(entry, "x_label", where)
-    chosen = _metrics(entry, metrics, where)
-    return FigureSpec(entry["kind"], chosen, "novel class" if x_label is None else x_label)
-
-
-def _metrics(entry: Mapping[str, Any], default: tuple[str, ...], where: str) -> tuple[str, ...]:
-    names = _list(entry, "metrics", str, list(default), where)
-    for name in names:
-        check_choice(f"{where}: metric", name, METRICS)
-    return tuple(names)
-
-
-def _entries(table: Mapping[str, Any], key: str, where: str) -> list[tuple[str, dict[str, Any]]]:
-    entries = table.get(key)
-    if not isinstance(entries, list) or not entries:
-        raise ValueError(f"{where} needs at least one [[{key}]].")
-    places = [(f"{where}, {key} {i}", entry) for i, entry in enumerate(entries, start=1)]
-    for place, entry in places:
-        _check_table(entry, place)
-    return places
-
-
-def _check_table(value: Any, where: str) -> None:
-    if not isinstance(value, dict):
-        raise ValueError(f"{where}: {value!r} is not valid: expected a table with keys of its own.")
-
-
-def _check_keys(table: Mapping[str, Any], allowed: Sequence[str], where: str, required: str = "") -> None:
-    unknown = [key for key in table if key not in allowed]
-    if unknown:
-        raise ValueError(f"{where}: unknown key {unknown[0]!r}: expected some of {', '.join(allowed)}.")
-    if required and required not in table:
-        raise ValueError(f"{where}: the key {required!r} is missing.")
-
-
-def _list(entry: Mapping[str, Any], key: str, kind: type, default: list[Any], where: str) -> list[Any]:
-    values = _typed(entry.get(key, default), list, key, where)
-    if key in entry and not values:
-        raise ValueError(f"{where}: {key} is empty: name at least one, or leave it out.")
-    return [_typed(value, kind, f"an entry of {key}", where) for value in values]
-
-
-def _optional(entry: Mapping[str, Any], key: str, where: str) -> str | None:
-    text: str | None = _typed(entry[key], str, key, where) if key in entry else None
-    return text
-
-
-def _typed(value: Any, kind: type, name: str, where: str) -> Any:
-    if not isinstance(value, kind) or isinstance(value, bool):
-        raise ValueError(f"{where}: {name} = {value!r} is not valid: expected {_KINDS[kind]}.")
-    return value
+    text = (resources.files("openset.bench") / "paper.toml").read_bytes()
+    return (*read_toml(text, "paper.toml"), *SYNTHETIC_TABLES)

@@ -29,11 +29,12 @@ def export(
     with helpful_errors(verbose):
         from openset.pipeline.result import load_model, read_summary
 
-        features = read_summary(run).data["features"]
+        summary = read_summary(run)
         model = load_model(run)
         model.to_onnx(onnx)
         if as_json:
-            show_json({"out": str(onnx), "features": features})
+            show_json({"out": str(onnx), "features": summary.to_dict()["data"]["features"]})
         elif not quiet:
-            columns = f"encoder {features['encoder']}" if isinstance(features, dict) else ", ".join(features)
+            features = summary.data.features
+            columns = ", ".join(features) if isinstance(features, list) else f"encoder {features.encoder}"
             typer.echo(f"{type(model).__name__} written to {onnx}. Its input x is made of: {columns}")

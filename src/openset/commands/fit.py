@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -21,6 +21,9 @@ from openset.commands.options import (
     SkipBad,
     Text,
 )
+
+if TYPE_CHECKING:
+    from openset.pipeline.summary import ResultSummary
 
 FLAGS = {
     "skip_bad=True": "--skip-bad",
@@ -97,7 +100,7 @@ def fit(
     with helpful_errors(verbose, FLAGS):
         from openset._utils.extras import require_pyarrow
         from openset.pipeline.result import check_free
-        from openset.pipeline.settings import merged, parse_assignments, read_settings
+        from openset.pipeline.settings import RunSettings, merged, parse_assignments, read_settings
 
         flags = {
             "source": None if source is None else str(source),
@@ -117,7 +120,7 @@ def fit(
             "ignore_target_labels": ignore_target_labels,
             "parameters": parse_assignments(set_ or []) or None,
         }
-        asked = merged({} if settings is None else read_settings(settings), flags)
+        asked = merged(RunSettings() if settings is None else read_settings(settings), flags)
         if asked.source is None or asked.target is None:
             raise ValueError("two files are needed: openset fit SOURCE TARGET --label COL --out RUN.")
         if out is None:
@@ -137,25 +140,24 @@ def fit(
             show_text(_closing(result.summary, out, verbose))
 
 
-def _closing(summary: object, out: Path, verbose: bool) -> str:
-    """What was left out, where things are, and with -v how long they took."""
+def _closing(summary: ResultSummary, out: Path, verbose: bool) -> str:
+    """Which columns were ignored, where things are, and with -v how long they took."""
     from openset.data.readers.tables import holds_row_numbers
-    from openset.pipeline.result import ResultSummary
 
-    assert isinstance(summary, ResultSummary)
     lines = [""]
-    numbers = [name for name in summary.data["left_out"] if holds_row_numbers(name)]
-    unused = [name for name in summary.data["left_out"] if name not in numbers]
+    numbers = [name for name in summary.data.left_out if holds_row_numbers(name)]
+    unused = [name for name in summary.data.left_out if name not in numbers]
     if unused:
-        lines.append(f"Left out, as no numbers: {', '.join(unused)}. Take one as --text, or write it as numbers.")
+        lines.append(
+            f"Ignored non-numeric columns: {', '.join(unused)}. Take one as --text, or write it as numbers."
+        )
     if numbers:
-        lines.append(f"Left out, as row numbers: {', '.join(map(repr, numbers))}.")
-    for role in ("source", "target"):
-        skipped = summary.data[role]["skipped"]
-        if skipped:
-            lines.append(f"Skipped {skipped} {role} rows that could not be used.")
+        lines.append(f"Ignored columns of row numbers: {', '.join(map(repr, numbers))}.")
+    for role, origin in (("source", summary.data.source), ("target", summary.data.target)):
+        if origin.skipped:
+            lines.append(f"Skipped {origin.skipped} {role} rows that could not be used.")
     if verbose:
         lines.append("Seconds: " + ", ".join(f"{name} {seconds:g}" for name, seconds in summary.timings.items()))
-        lines += [entry["sentence"] for entry in summary.diagnostics if entry["ok"]]
+        lines += [entry.sentence for entry in summary.diagnostics if entry.ok]
     lines.append(f"Written to {out}. Score more rows: openset score {out} DATA --out scored.parquet")
     return "\n".join(lines)

@@ -61,15 +61,15 @@ def inspect(run: Run, verbose: Verbose = False, as_json: AsJson = False) -> None
             show_json(summary.to_dict())
             return
         show_text(summary())
-        rows = [(role, str(summary.data[role]["path"] or "a data frame")) for role in ("source", "target")]
+        settings = summary.settings.to_dict()
+        data = {"source": summary.data.source.path, "target": summary.data.target.path}
+        rows = [(role, path or "a data frame") for role, path in data.items()]
         rows += [("created", f"{summary.created}, openset {summary.openset_version}")]
-        rows += [
-            (name, str(value)) for name, value in summary.settings.items() if name not in ("source", "target")
-        ]
+        rows += [(name, str(value)) for name, value in settings.items() if name not in data]
         if verbose:
-            rows += [(entry["name"], entry["sentence"]) for entry in summary.diagnostics if entry["ok"]]
+            rows += [(entry.name, entry.sentence) for entry in summary.diagnostics if entry.ok]
             rows += [(name, str(value)) for name, value in summary.parameters.items()]
-            rows += [(name, str(value)) for name, value in summary.environment.items()]
+            rows += [(name, str(value)) for name, value in vars(summary.environment).items()]
         show_table((), rows)
 
 
@@ -88,23 +88,22 @@ def compare(
     """
     with helpful_errors(verbose):
         from openset.pipeline.compare import compare_runs
-        from openset.pipeline.result import interval_text
 
-        found = compare_runs(runs)
+        compared = compare_runs(runs)
         if as_json:
-            show_json(found)
+            show_json([vars(entry) for entry in compared])
             return
         columns = [
             (
-                entry["run"],
-                entry["method"],
-                entry["verdict"],
-                interval_text({**entry, "value": entry["novel_fraction"]}),
-                f"{entry['called_novel']} of {entry['rows']}",
-                _number(entry["overlap"]),
-                _number(entry["rank_correlation"]),
+                entry.run,
+                entry.method,
+                entry.verdict,
+                entry.interval,
+                f"{entry.called_novel} of {entry.rows}",
+                _number(entry.overlap),
+                _number(entry.rank_correlation),
             )
-            for entry in found
+            for entry in compared
         ]
         names = ("run", "method", "verdict", "novel fraction", "called novel", "overlap", "rank correlation")
         rows = list(zip(names, *columns, strict=True))

@@ -11,6 +11,7 @@ import hashlib
 import json
 import os
 import re
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from os import PathLike
 from pathlib import Path
@@ -24,6 +25,7 @@ from safetensors.numpy import save as dump_tensors
 from openset._utils.files import is_temporary, write_atomically
 from openset._utils.params import fitted_attributes
 from openset._utils.text import listed
+from openset._utils.typed import read_as, read_json
 from openset._version import __version__
 from openset.errors import ModelFormatError
 from openset.persistence.codec import Tensors, decode, encode
@@ -37,6 +39,36 @@ CARD = "README.md"
 _WEIGHTS = re.compile(r"weights-[0-9a-f]{16}\.safetensors")
 FOREIGN_CODE = ("backbone", "classifier")
 """Parameters whose code is not ours: their names are stored, and loading asks for them."""
+
+
+@dataclass(frozen=True)
+class ForeignCode:
+    """What is stored of a parameter whose code is not ours."""
+
+    code: str
+
+
+@dataclass(frozen=True)
+class Weights:
+    """The file of tensors beside the manifest."""
+
+    file: str
+    sha256: str
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """The content of ``model.json``; ``parameters`` and ``fitted`` are as the codec writes them."""
+
+    format: str
+    format_version: int
+    openset_version: str
+    method: str
+    saved: str
+    parameters: dict[str, Any]
+    fitted: dict[str, Any]
+    weights: Weights
+    sha256: str = ""
 
 
 def save(model: Any, path: str | PathLike[str]) -> None:
@@ -55,35 +87,37 @@ def save(model: Any, path: str | PathLike[str]) -> None:
         raise ValueError(f"{folder} is a file: a model is saved to a folder.")
     _refuse_foreign_files(folder)
     tensors: Tensors = {}
-    manifest: dict[str, Any] = {
-        "format": FORMAT,
-        "format_version": FORMAT_VERSION,
-        "openset_version": __version__,
-        "method": method.name,
-        "saved": datetime.now(UTC).isoformat(timespec="seconds"),
-        "parameters": _encode_parameters(model, tensors),
-        "fitted": _encode_fitted(model, tensors),
-    }
+    parameters, fitted = _encode_parameters(model, tensors), _encode_fitted(model, tensors)
     weights = dump_tensors(tensors)
     digest = hashlib.sha256(weights).hexdigest()
-    manifest["weights"] = {"file": f"weights-{digest[:16]}.safetensors", "sha256": digest}
-    manifest["sha256"] = _manifest_digest(manifest)
+    manifest = Manifest(
+        format=FORMAT,
+        format_version=FORMAT_VERSION,
+        openset_version=__version__,
+        method=method.name,
+        saved=datetime.now(UTC).isoformat(timespec="seconds"),
+        parameters=parameters,
+        fitted=fitted,
+        weights=Weights(f"weights-{digest[:16]}.safetensors", digest),
+    )
+    content = asdict(manifest)
+    content["sha256"] = _manifest_digest(content)
     folder.mkdir(parents=True, exist_ok=True)
-    write_atomically(folder / manifest["weights"]["file"], weights)
-    write_atomically(folder / MANIFEST, json.dumps(manifest, indent=1).encode())
-    write_atomically(folder / CARD, _model_card(model, method, manifest).encode())
+    write_atomically(folder / manifest.weights.file, weights)
+    write_atomically(folder / MANIFEST, json.dumps(content, indent=1).encode())
+    write_atomically(folder / CARD, _model_card(model, method, manifest.saved).encode())
     for name in os.listdir(folder):
-        if _WEIGHTS.fullmatch(name) and name != manifest["weights"]["file"]:
+        if _WEIGHTS.fullmatch(name) and name != manifest.weights.file:
             (folder / name).unlink(missing_ok=True)
 
 
 def _refuse_foreign_files(folder: Path) -> None:
     """Raise a ValueError where a folder holds files but no model: a README.md in it would be lost."""
     try:
-        manifest = json.loads((folder / MANIFEST).read_bytes())
+        content = read_json(folder / MANIFEST)
     except (FileNotFoundError, ValueError):
-        manifest = None
-    ours = isinstance(manifest, dict) and manifest.get("format") == FORMAT
+        content = None
+    ours = isinstance(content, dict) and content.get("format") == FORMAT
     there = os.listdir(folder) if folder.exists() else []
     foreign = [] if ours else [name for name in there if not (_WEIGHTS.fullmatch(name) or is_temporary(name))]
     if foreign:
@@ -104,52 +138,64 @@ def load(
     that would take pickle, so keep it by means that you trust, such as skops.
     """
     folder = Path(path)
+    manifest = _read_manifest(folder)
+    _check_classifier(_foreign_code(manifest, "classifier", folder), classifier)
+    code = _foreign_code(manifest, "backbone", folder)
+    if code is not None and backbone is None:
+        raise ModelFormatError(
+            f"this model has a backbone ({code}): pass load(..., backbone=module) with a module of the same "
+            "architecture."
+        )
+    tensors = _read_weights(manifest, folder)
     try:
-        manifest = json.loads((folder / MANIFEST).read_bytes())
+        return _restore(manifest, tensors, device, backbone, classifier)
+    except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
+        raise ModelFormatError(f"{folder} is damaged: {type(error).__name__}: {error}") from error
+
+
+def _read_manifest(folder: Path) -> Manifest:
+    path = folder / MANIFEST
+    try:
+        content = read_json(path)
+        _check_origin(content, folder)
+        manifest = read_as(Manifest, content, str(path))
     except FileNotFoundError:
         raise ModelFormatError(f"{folder} is no openset model: there is no {MANIFEST} in it.") from None
     except (NotADirectoryError, IsADirectoryError):
         raise ModelFormatError(f"{folder} is no openset model: expected a folder with a {MANIFEST}.") from None
-    except (UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise ModelFormatError(f"{folder / MANIFEST} is damaged: it is not JSON ({error}).") from None
-    _check_manifest(manifest, folder)
-    _check_classifier(manifest["parameters"].get("classifier"), classifier)
-    try:
-        return _restore(manifest, _read_weights(manifest, folder), device, backbone, classifier)
-    except ModelFormatError:
-        raise
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise ModelFormatError(f"{folder} is damaged: {type(error).__name__}: {error}") from error
-
-
-def _check_manifest(manifest: Any, folder: Path) -> None:
-    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
-        raise ModelFormatError(f"{folder / MANIFEST} was not written by openset: it has no format {FORMAT!r}.")
-    version = manifest.get("format_version")
-    if not isinstance(version, int) or version > FORMAT_VERSION:
+    except ValueError as error:
+        raise ModelFormatError(str(error)) from None
+    if manifest.method not in [method.name for method in methods()]:
         raise ModelFormatError(
-            f"{folder} has model format {version}, written by openset {manifest.get('openset_version')}; "
-            f"this is openset {__version__}, which reads formats up to {FORMAT_VERSION}: upgrade openset."
-        )
-    if manifest.get("sha256") != _manifest_digest(manifest):
-        raise ModelFormatError(f"{folder / MANIFEST} was changed after it was written: its checksum is wrong.")
-    known = [method.name for method in methods()]
-    if manifest["method"] not in known:
-        raise ModelFormatError(
-            f"{folder} holds a {manifest['method']!r} model, which is not registered here: import the package "
+            f"{folder} holds a {manifest.method!r} model, which is not registered here: import the package "
             "that defines it first."
         )
+    return manifest
 
 
-def _read_weights(manifest: dict[str, Any], folder: Path) -> Tensors:
-    name = manifest["weights"]["file"]
+def _check_origin(content: Any, folder: Path) -> None:
+    """Raise unless a manifest was written by openset, in a format that this version reads, and not changed."""
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
+        raise ValueError(f"{folder / MANIFEST} was not written by openset: it has no format {FORMAT!r}.")
+    version = content.get("format_version")
+    if not isinstance(version, int) or version > FORMAT_VERSION:
+        raise ValueError(
+            f"{folder} has model format {version}, written by openset {content.get('openset_version')}; "
+            f"this is openset {__version__}, which reads formats up to {FORMAT_VERSION}: upgrade openset."
+        )
+    if content.get("sha256") != _manifest_digest(content):
+        raise ValueError(f"{folder / MANIFEST} was changed after it was written: its checksum is wrong.")
+
+
+def _read_weights(manifest: Manifest, folder: Path) -> Tensors:
+    name = manifest.weights.file
     if Path(name).name != name:
         raise ModelFormatError(f"{folder / MANIFEST} names weights outside its folder: {name!r}.")
     try:
         data = (folder / name).read_bytes()
     except FileNotFoundError:
         raise ModelFormatError(f"{folder} is incomplete: {name} is missing.") from None
-    if hashlib.sha256(data).hexdigest() != manifest["weights"]["sha256"]:
+    if hashlib.sha256(data).hexdigest() != manifest.weights.sha256:
         raise ModelFormatError(f"{folder / name} is truncated or was changed: its checksum is wrong.")
     try:
         loaded: Tensors = load_tensors(data)
@@ -158,39 +204,41 @@ def _read_weights(manifest: dict[str, Any], folder: Path) -> Tensors:
     return loaded
 
 
-def _restore(
-    manifest: dict[str, Any], tensors: Tensors, device: str | None, backbone: Any, classifier: Any
-) -> Any:
-    fitted = decode(manifest["fitted"], tensors)
-    name, parameters = modernise(
-        manifest["method"], decode(manifest["parameters"], tensors), int(fitted["n_features_in_"])
+def _restore(manifest: Manifest, tensors: Tensors, device: str | None, backbone: Any, classifier: Any) -> Any:
+    fitted = decode(manifest.fitted, tensors)
+    method, parameters = modernise(
+        manifest.method, decode(manifest.parameters, tensors), int(fitted["n_features_in_"])
     )
-    own_backbone = parameters.get("backbone")
-    if backbone is not None and own_backbone is not None:
+    if backbone is not None and parameters.get("backbone") is not None:
         parameters["backbone"] = backbone
-    elif isinstance(own_backbone, dict):
-        raise ModelFormatError(
-            f"this model has a backbone ({own_backbone['code']}): pass load(..., backbone=module) with a "
-            "module of the same architecture."
-        )
     if classifier is not None:
         parameters["classifier"] = fitted["classifier_"] = classifier
     if device is not None:
         parameters["device"] = device
-    model = get_method(name).make(**parameters)
+    model = get_method(method).make(**parameters)
     for name, value in fitted.items():
         setattr(model, name, value)
     return model
 
 
-def _check_classifier(own: Any, classifier: Any) -> None:
+def _foreign_code(manifest: Manifest, name: str, folder: Path) -> str | None:
+    """The name of the code that a parameter needs; None where it has no value or is rebuilt from its name."""
+    own = manifest.parameters.get(name)
+    if own is None or isinstance(own, str):
+        return None
+    try:
+        return read_as(ForeignCode, own, str(folder / MANIFEST), at=f"parameters.{name}").code
+    except ValueError as error:
+        raise ModelFormatError(str(error)) from None
+
+
+def _check_classifier(code: str | None, classifier: Any) -> None:
     from sklearn.utils.validation import check_is_fitted
 
-    if own is None:
+    if code is None:
         if classifier is not None:
             raise ValueError("this model was fitted with classifier=None: load it without a classifier.")
         return
-    code = own["code"]
     if classifier is None:
         raise ModelFormatError(
             f"this model leaves the known classes to a {code}, which its folder does not hold: pass "
@@ -221,12 +269,12 @@ def _encode_fitted(model: Any, tensors: Tensors) -> dict[str, Any]:
     return {name: encode(getattr(model, name), tensors, name) for name in own}
 
 
-def _manifest_digest(manifest: dict[str, Any]) -> str:
-    content = {key: value for key, value in manifest.items() if key != "sha256"}
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+def _manifest_digest(content: dict[str, Any]) -> str:
+    rest = {key: value for key, value in content.items() if key != "sha256"}
+    return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
 
 
-def _model_card(model: Any, method: Method, manifest: dict[str, Any]) -> str:
+def _model_card(model: Any, method: Method, saved: str) -> str:
     shape = getattr(model, "row_kind_", {"shape": [model.n_features_in_]})["shape"]
     fraction = model.novel_fraction_
     found = "not estimated (fitted without a target)" if fraction is None else f"{fraction} ({fraction.method})"
@@ -252,7 +300,7 @@ def _model_card(model: Any, method: Method, manifest: dict[str, Any]) -> str:
         f"| FPR budget on source | {model.fpr:g} |",
         f"| threshold on the novelty score | {model.threshold_:.6g} |",
         f"| seed | {_cell(model.random_state)} |",
-        f"| fitted with | openset {__version__}, saved {manifest['saved']} |",
+        f"| fitted with | openset {__version__}, saved {saved} |",
         "",
         f"It assumes: {method.assumes}.",
         "The FPR budget holds for rows drawn like the *source*, not for the shifted target.",

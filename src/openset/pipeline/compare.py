@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -15,42 +15,66 @@ from openset._utils.arrays import as_objects
 from openset._utils.text import listed
 from openset.data.readers.tables import read_table
 from openset.pipeline.load import FeatureMaker, read_labelled
-from openset.pipeline.result import SCORED, ResultSummary, load_model, read_run_settings, read_summary
+from openset.pipeline.result import SCORED, load_model, read_summary
+from openset.pipeline.summary import ResultSummary, interval_text
 
 Path_ = str | PathLike[str]
 
 
-def compare_runs(folders: Sequence[Path_]) -> list[dict[str, Any]]:
-    """For each run its method and answer; for runs on one target also how far they agree with the first.
+@dataclass(frozen=True)
+class ComparedRun:
+    """A run's method and answer, and how far it agrees with the first run on the same target.
 
     ``overlap`` is the number of rows that both call novel by that of rows that either does, None where neither
-    calls any; ``rank_correlation`` is Spearman's, of the novelty scores.
+    calls any; ``rank_correlation`` is Spearman's, of the novelty scores. Both are None for another target.
     """
+
+    run: str
+    method: str
+    verdict: str
+    novel_fraction: float
+    low: float
+    high: float
+    high_identified: bool
+    called_novel: int
+    rows: int
+    overlap: float | None
+    rank_correlation: float | None
+
+    @property
+    def interval(self) -> str:
+        """The novel fraction and its ends."""
+        return interval_text(self.novel_fraction, self.low, self.high, self.high_identified)
+
+
+def compare_runs(folders: Sequence[Path_]) -> list[ComparedRun]:
+    """Each run beside the first."""
     if len(folders) < 2:
         raise ValueError(f"{len(folders)} run is given: name at least two to compare.")
     summaries = [read_summary(folder) for folder in folders]
     first = summaries[0]
-    found = []
+    compared = []
     for folder, summary in zip(folders, summaries, strict=True):
-        share = summary.novel_fraction
-        comparable = _target(summary) is not None and _target(summary) == _target(first)
+        share, target = summary.novel_fraction, summary.data.target
+        same = (target.sha256, target.rows) == (first.data.target.sha256, first.data.target.rows)
+        comparable = same and target.sha256 is not None
         overlap, correlation = _agreement(folders[0], folder, first, summary) if comparable else (None, None)
-        found.append(
-            {
-                "run": str(folder),
-                "method": summary.method,
-                "verdict": summary.verdict["word"],
-                "novel_fraction": share["value"],
-                "low": share["low"],
-                "high": share["high"],
-                "high_identified": share.get("high_identified", True),
-                "called_novel": summary.called_novel,
-                "rows": summary.data["target"]["rows"],
-                "overlap": overlap,
-                "rank_correlation": correlation,
-            }
+        compared.append(
+            ComparedRun(
+                run=str(folder),
+                method=summary.method,
+                verdict=summary.verdict.word,
+                novel_fraction=share.value,
+                low=share.low,
+                high=share.high,
+                high_identified=share.high_identified,
+                called_novel=summary.called_novel,
+                rows=target.rows,
+                overlap=overlap,
+                rank_correlation=correlation,
+            )
         )
-    return found
+    return compared
 
 
 def evaluate_run(
@@ -67,7 +91,7 @@ def evaluate_run(
     """
     from openset.stats.metrics import evaluate
 
-    settings = read_run_settings(read_summary(folder))
+    settings = read_summary(folder).settings
     settings = settings if skip_bad is None else replace(settings, skip_bad=skip_bad)
     records = read_labelled(settings, labelled, label)
     model = load_model(folder)
@@ -85,11 +109,6 @@ def evaluate_run(
 def _spelt(label: Any) -> str:
     """A label as text: files may hold 1, 1.0 or "1" for one class."""
     return str(int(label) if isinstance(label, float) and label.is_integer() else label)
-
-
-def _target(summary: ResultSummary) -> Any:
-    digest, rows = summary.data["target"]["sha256"], summary.data["target"]["rows"]
-    return None if digest is None else (digest, rows)
 
 
 def _agreement(

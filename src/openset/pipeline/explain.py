@@ -8,6 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from openset._utils.typed import plain
+from openset.pipeline.scored_table import ScoredTable
+from openset.pipeline.summary import Accuracy, ClassShares, Group, Groups, KnownClasses, Share
 from openset.problem import ValidationClasses
 from openset.stats.groups import FEWEST_ROWS, NovelGroup, NovelGroups, discover_groups
 from openset.stats.known_classes import AccuracyEstimate, estimate_target_accuracy, target_class_shares
@@ -18,6 +21,28 @@ FEWEST_HELD_OUT = 30
 _CALIBRATED = 0.05
 
 Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What the target rows called novel and the known ones are."""
+
+    called_novel: int
+    groups: Groups
+    class_mix: dict[str, ClassShares]
+    known_classes: KnownClasses
+
+
+def explain(
+    model: Any, scored: ScoredTable, X: NDArray[Any], y: NDArray[Any], X_target: NDArray[Any]
+) -> Explanation:
+    """Group the rows called novel, and compare the known classes of source and target."""
+    called = scored.novelty_score > model.threshold_
+    found = find_groups(model, X, X_target, scored.novelty_score, called)
+    class_mix, known_classes = judge_known_classes(model, X, y, X_target, scored.nearest_known, called)
+    n_called = int(called.sum())
+    groups = Groups(describe_groups(found, n_called), [_with_ids(group, scored.id) for group in found.groups])
+    return Explanation(n_called, groups, class_mix, known_classes)
 
 
 def find_groups(
@@ -47,6 +72,18 @@ def _of_target(group: NovelGroup, rows: NDArray[np.intp]) -> NovelGroup:
     return replace(group, medoid=int(rows[group.medoid]), examples=examples)
 
 
+def _with_ids(group: NovelGroup, ids: NDArray[Any]) -> Group:
+    rows, share = list(group.examples), group.share
+    return Group(
+        size=group.size,
+        share=Share(share.value, share.low, share.high, share.confidence),
+        stability=group.stability,
+        medoid=plain(ids[group.medoid]),
+        examples=plain(ids[rows]),
+        rows=rows,
+    )
+
+
 def describe_groups(found: NovelGroups, n_called: int) -> str:
     """One new class or several, in a sentence.
 
@@ -66,20 +103,6 @@ def describe_groups(found: NovelGroups, n_called: int) -> str:
     return f"{words}; {left} are in none of them." if left else f"{words}."
 
 
-@dataclass(frozen=True, eq=False)
-class KnownClasses:
-    """Shares of the known classes among known target rows, and how right the classifier is there.
-
-    ``counted`` are shares of plain predictions, ``shares`` those to go by; ``sentence`` says what was done.
-    """
-
-    shares: Floats
-    counted: Floats
-    corrected: bool
-    accuracy: AccuracyEstimate | None
-    sentence: str
-
-
 def judge_known_classes(
     model: Any,
     X: NDArray[Any],
@@ -87,7 +110,7 @@ def judge_known_classes(
     X_target: NDArray[Any],
     nearest_known: NDArray[Any],
     called: NDArray[np.bool_],
-) -> KnownClasses:
+) -> tuple[dict[str, ClassShares], KnownClasses]:
     """The class mix of the target rows not called novel, and the classifier's accuracy on them, without labels.
 
     Shares are corrected by EM where held-out source rows allow: it was measured nearer to the truth than counting
@@ -99,7 +122,7 @@ def judge_known_classes(
     reason = _why_not(model, held, called)
     if reason or held is None:
         sentence = f"Target shares count predictions as they are, and no accuracy is estimated: {reason}."
-        return KnownClasses(counted, counted, False, None, sentence)
+        return _class_mix(model, y, counted, counted), KnownClasses(sentence=sentence)
     novel = called[held.target_rows].astype(np.float64)
     shares = target_class_shares(held.source, held.y, held.target, novel)
     sentence = (
@@ -107,7 +130,20 @@ def judge_known_classes(
         "was nearer than counting predictions where the mix of classes changed, farther where only rows within "
         "classes did."
     )
-    return KnownClasses(shares, counted, True, _accuracy(held, novel), sentence)
+    accuracy = _accuracy(held, novel)
+    known = KnownClasses(
+        corrected=True,
+        sentence=sentence,
+        accuracy=None if accuracy is None else Accuracy(**plain(vars(accuracy))),
+        accuracy_sentence=describe_accuracy(accuracy),
+    )
+    return _class_mix(model, y, shares, counted), known
+
+
+def _class_mix(model: Any, y: NDArray[Any], shares: Floats, counted: Floats) -> dict[str, ClassShares]:
+    of_source = [float((y == label).mean()) for label in model.classes_.tolist()]
+    names = map(str, model.classes_.tolist())
+    return dict(zip(names, map(ClassShares, of_source, shares.tolist(), counted.tolist()), strict=True))
 
 
 def _why_not(model: Any, held: ValidationClasses | None, called: NDArray[np.bool_]) -> str:

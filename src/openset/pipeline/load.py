@@ -15,7 +15,8 @@ from openset.data.readers.columns import has_value
 from openset.data.readers.records import Records
 from openset.data.readers.sources import open_source
 from openset.data.readers.tables import holds_row_numbers, iter_batches, read_table
-from openset.pipeline.settings import RunSettings, with_features
+from openset.pipeline.settings import RunSettings
+from openset.pipeline.summary import EncodedColumn
 
 FEWEST_ROWS = 20
 """Below this a held-out fifth has at most three rows, which can tell nothing."""
@@ -37,7 +38,7 @@ def read_source(settings: RunSettings, source: Any) -> tuple[Records, RunSetting
     if records.images is not None and settings.image is None:  # a folder brings its columns by itself
         named = replace(settings, image="image", id=settings.id or "image", label=settings.label or "label")
     else:
-        named = with_features(settings, records.feature_names) if records.X is not None else settings
+        named = replace(settings, features=records.feature_names) if records.X is not None else settings
     return records, named
 
 
@@ -110,16 +111,16 @@ class FeatureMaker:
         raise ValueError("there are no features: name columns of numbers, or a text or image column.")
 
     @property
-    def description(self) -> Any:
-        """For the record of a run: the columns' names, or the column and the encoder that read it."""
+    def description(self) -> list[str] | EncodedColumn:
+        """For the summary of a run: the columns' names, or the column and the encoder that read it."""
         if self._encoder is None:
             return list(self.settings.features or ())
-        return {
-            "kind": "text" if self.settings.text is not None else "image",
-            "column": self.settings.text or self.settings.image,
-            "encoder": self._encoder.name,
-            "fingerprint": self._encoder.fingerprint,
-        }
+        return EncodedColumn(
+            kind="text" if self.settings.text is not None else "image",
+            column=self.settings.text or self.settings.image,
+            encoder=self._encoder.name,
+            fingerprint=self._encoder.fingerprint,
+        )
 
 
 def _columns(settings: RunSettings) -> dict[str, Any]:

@@ -1,20 +1,20 @@
-"""What a run found: kept in memory, told in words, written to a folder and read again."""
+"""The result of a run, and the folder that it is written to and read from."""
 
 from __future__ import annotations
 
 import html
 import json
 import os
-import textwrap
-from collections.abc import Mapping
-from dataclasses import MISSING, asdict, dataclass, field, fields
+from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from openset._utils.files import check_folder_replaceable, replacing_folder
 from openset._utils.text import listed
-from openset.pipeline.settings import RunSettings, known_settings, to_toml
+from openset._utils.typed import read_as, read_json
+from openset.pipeline.settings import settings_of, to_toml
+from openset.pipeline.summary import MOST_CLASSES, MOST_ROWS, ResultSummary
 
 if TYPE_CHECKING:
     import numpy as np
@@ -26,103 +26,6 @@ if TYPE_CHECKING:
 
 MODEL, SCORED, RESULT = "model", "scored_target.parquet", "result.json"
 SETTINGS, REPORT = "settings.toml", "report.html"
-_WIDTH = 78
-_MOST_CLASSES, _MOST_ROWS = 12, 10
-
-
-@dataclass(frozen=True)
-class ResultSummary:
-    """All of a run that is not a large array: the content of ``result.json``, as plain values.
-
-    ``class_mix`` has for each known class its share of the source's labels and of the target rows that are not
-    called novel, and among the latter its share of the predictions (``counted``); ``known_classes`` says how the
-    former came about, and how right the classifier is estimated to be. ``groups`` has the groups among the rows
-    called novel, ``listed`` how many rows are listed at a false discovery rate, ``novelty_test`` the test of a
-    new class where the method has one. ``threshold`` is None where no score is high enough to be called novel.
-    """
-
-    openset_version: str
-    created: str
-    method: str
-    parameters: dict[str, Any]
-    seed: int
-    data: dict[str, Any]
-    classes: list[Any]
-    novel_label: Any
-    verdict: dict[str, str]
-    novel_fraction: dict[str, Any]
-    threshold: float | None
-    fpr: float
-    called_novel: int
-    class_mix: dict[str, dict[str, float]]
-    heads: list[dict[str, Any]] | None
-    history: list[dict[str, Any]]
-    diagnostics: list[dict[str, Any]]
-    top_rows: list[Any]
-    settings: dict[str, Any]
-    timings: dict[str, float]
-    environment: dict[str, Any]
-    novelty_test: dict[str, Any] | None = None
-    known_classes: dict[str, Any] = field(default_factory=dict)
-    groups: dict[str, Any] = field(default_factory=dict)
-    listed: dict[str, Any] | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """The same as a dictionary."""
-        return asdict(self)
-
-    def __call__(self) -> str:
-        """The result in words, at most 80 columns wide."""
-        share, target, source = self.novel_fraction, self.data["target"], self.data["source"]
-        interval = interval_text(share)
-        lines: list[str] = [
-            f"Verdict: {self.verdict['word']}",
-            *textwrap.wrap(self.verdict["sentence"], _WIDTH, initial_indent="  ", subsequent_indent="  "),
-            *textwrap.wrap(self.verdict["caveat"], _WIDTH, initial_indent="  ", subsequent_indent="  "),
-            "",
-            f"Novel fraction  {interval}, {100 * share['confidence']:.0f} % interval, {share['method']}",
-            f"Called novel    {self.called_novel} of {target['rows']} target rows, budget {self.fpr:g} of source",
-            f"Fitted          {self.method}, seed {self.seed}, on {source['rows']} source rows",
-            *_wrapped("Features        ", _features_text(self.data["features"])),
-            *(
-                _wrapped(f"{'At FDR ' + format(self.listed['fdr'], 'g'):<16}", listed_text(self.listed))
-                if self.listed
-                else ()
-            ),
-            "",
-            f"{'Known classes':<32}{'source':>8}    {'target':>6}",
-            *(
-                f"  {_short(name, 28):<30}{mix['source']:>8.1%} -> {mix['target']:>6.1%}"
-                for name, mix in list(self.class_mix.items())[:_MOST_CLASSES]
-            ),
-        ]
-        if len(self.class_mix) > _MOST_CLASSES:
-            lines.append(f"  and {len(self.class_mix) - _MOST_CLASSES} more")
-        about = self.known_classes
-        for sentence in (about.get("sentence"), about.get("accuracy_sentence")):
-            lines += _wrapped("  ", sentence) if sentence else []
-        lines += [
-            "",
-            *_wrapped("Groups          ", self.groups.get("sentence", "not looked for")),
-            *(
-                line
-                for number, group in enumerate(self._several(), 1)
-                for line in _wrapped(f"  {number}  ", group)
-            ),
-            *_wrapped("Top novel rows  ", ", ".join(_short(row, 30) for row in self.top_rows[:_MOST_ROWS])),
-        ]
-        doubts = [entry["sentence"] for entry in self.diagnostics if not entry["ok"]]
-        if doubts:
-            lines += ["", "To check", *(line for doubt in doubts for line in _wrapped("  - ", doubt))]
-        return "\n".join(lines)
-
-    def _several(self) -> list[str]:
-        """A line for each group, where there are two or more."""
-        found = self.groups.get("groups", [])
-        return [
-            f"{group_text(group)}, such as {', '.join(_short(row, 30) for row in group['examples'])}"
-            for group in (found if len(found) > 1 else [])
-        ]
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,31 +90,31 @@ class Result:
                 write(self.scored.columns())
             content = json.dumps(self.summary.to_dict(), indent=1, ensure_ascii=False, allow_nan=False)
             (temporary / RESULT).write_text(content, encoding="utf-8")
-            (temporary / SETTINGS).write_text(to_toml(read_run_settings(self.summary)), encoding="utf-8")
+            (temporary / SETTINGS).write_text(to_toml(self.summary.settings), encoding="utf-8")
             self.report(temporary / REPORT)
 
     def report(self, path: str | PathLike[str], *, examples: bool = True) -> None:
         """Write one self-contained HTML page; ``examples=False`` leaves the rows' content out."""
-        from openset.report import build, write_report
+        from openset.report.build import build
+        from openset.report.page import write_report
 
         write_report(build(self), path, examples=examples)
 
     def _repr_html_(self) -> str:
         summary = self.summary
         mix = "".join(
-            f"<tr><td>{_escaped(name)}</td><td>{shares['source']:.1%}</td><td>{shares['target']:.1%}</td></tr>"
-            for name, shares in list(summary.class_mix.items())[:_MOST_CLASSES]
+            f"<tr><td>{_escaped(name)}</td><td>{shares.source:.1%}</td><td>{shares.target:.1%}</td></tr>"
+            for name, shares in list(summary.class_mix.items())[:MOST_CLASSES]
         )
-        share = summary.novel_fraction
-        top = ", ".join(_escaped(row) for row in summary.top_rows[:_MOST_ROWS])
+        top = ", ".join(_escaped(row) for row in summary.top_rows[:MOST_ROWS])
         return (
-            f"<div><p><b>{_escaped(summary.verdict['word'])}</b>: {_escaped(summary.verdict['sentence'])}</p>"
-            f"<p>Novel fraction {interval_text(share)}, "
-            f"{summary.called_novel} of {summary.data['target']['rows']} target rows called novel by "
+            f"<div><p><b>{_escaped(summary.verdict.word)}</b>: {_escaped(summary.verdict.sentence)}</p>"
+            f"<p>Novel fraction {summary.novel_fraction.interval}, "
+            f"{summary.called_novel} of {summary.data.target.rows} target rows called novel by "
             f"{_escaped(summary.method)}.</p><table><thead><tr><th>known class</th><th>source</th><th>target</th>"
-            f"</tr></thead><tbody>{mix}</tbody></table><p>{_escaped(summary.groups.get('sentence', ''))}</p>"
+            f"</tr></thead><tbody>{mix}</tbody></table><p>{_escaped(summary.groups.sentence)}</p>"
             f"<p>Top novel rows: {top}</p>"
-            f"<p><small>{_escaped(summary.verdict['caveat'])}</small></p></div>"
+            f"<p><small>{_escaped(summary.verdict.caveat)}</small></p></div>"
         )
 
 
@@ -236,24 +139,16 @@ def read_summary(folder: str | PathLike[str]) -> ResultSummary:
     """The summary of a run that was saved."""
     path = Path(folder) / RESULT
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = read_json(path)
     except (FileNotFoundError, NotADirectoryError):
         raise FileNotFoundError(
             f"{folder} is no run: there is no {RESULT} in it. Runs are written by 'openset fit' or Result.save."
         ) from None
-    except (UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise ValueError(f"{path} is damaged: {error}") from None
-    names = {f.name for f in fields(ResultSummary)}
-    needed = {f.name for f in fields(ResultSummary) if f.default is MISSING and f.default_factory is MISSING}
-    missing = needed - content.keys() if isinstance(content, Mapping) else needed
-    if missing:
-        raise ValueError(f"{path} was written by no or another openset: it lacks {sorted(missing)[0]!r}.")
-    return ResultSummary(**{name: content[name] for name in names & content.keys()})
-
-
-def read_run_settings(summary: ResultSummary) -> RunSettings:
-    """The settings of a run that was saved, with every column named."""
-    return RunSettings(**known_settings(summary.settings, RESULT))
+    if not isinstance(content, dict) or "openset_version" not in content:
+        raise ValueError(f"{path} was not written by openset: openset_version is missing.")
+    if "settings" in content:  # a setting that this version does not know must not be ignored
+        content["settings"] = settings_of(content["settings"], str(path), at="settings")
+    return read_as(ResultSummary, content, str(path))
 
 
 def load_model(folder: str | PathLike[str]) -> Any:
@@ -263,62 +158,5 @@ def load_model(folder: str | PathLike[str]) -> Any:
     return load(Path(folder) / MODEL)
 
 
-def interval_text(share: Mapping[str, Any]) -> str:
-    """The novel fraction as a summary holds it, with its interval.
-
-    >>> interval_text({"value": 0.1, "low": 0.08, "high": 1.0, "high_identified": False})
-    '0.100 [0.080, not identified]'
-    """
-    # a run saved before there was a flag has an upper end
-    high = f"{share['high']:.3f}" if share.get("high_identified", True) else "not identified"
-    return f"{share['value']:.3f} [{share['low']:.3f}, {high}]"
-
-
-def group_text(group: Mapping[str, Any]) -> str:
-    """The size of a group among the novel rows.
-
-    >>> group_text({"size": 40, "share": {"value": 0.1, "low": 0.072, "high": 0.134, "confidence": 0.95}})
-    '40 rows, 10.0 % of the target [7.2, 13.4]'
-    """
-    share = group["share"]
-    value, low, high = (100 * share[name] for name in ("value", "low", "high"))
-    return f"{group['size']} rows, {value:.1f} % of the target [{low:.1f}, {high:.1f}]"
-
-
-def listed_text(listed: Mapping[str, Any]) -> str:
-    """What the list at a false discovery rate promises.
-
-    >>> listed_text({"fdr": 0.1, "max_density_ratio": 1.0, "rows": 40})
-    '40 rows are listed: at most 10 % of them known on average, if the known rows did not shift'
-    """
-    ratio = listed["max_density_ratio"]
-    shift = (
-        "the known rows did not shift"
-        if ratio == 1
-        else f"no known kind became more than {ratio:g} times as common"
-    )
-    if not listed["rows"]:
-        wanted = "it takes more source rows, a larger fdr, or a smaller max_density_ratio where that is plausible"
-        return f"no row can be listed, assuming only that {shift}: {wanted}"
-    most = f"at most {100 * listed['fdr']:g} % of them known on average"
-    return f"{listed['rows']} rows are listed: {most}, if {shift}"
-
-
 def _escaped(value: Any) -> str:
     return html.escape(str(value))
-
-
-def _wrapped(head: str, text: str) -> list[str]:
-    return textwrap.wrap(text, _WIDTH, initial_indent=head, subsequent_indent=" " * len(head)) or [head.rstrip()]
-
-
-def _short(value: Any, most: int) -> str:
-    text = " ".join(str(value).split())
-    return text if len(text) <= most else text[: most - 1] + "…"
-
-
-def _features_text(features: Any) -> str:
-    if isinstance(features, Mapping):
-        return f"{features['kind']} column {features['column']!r} through {features['encoder']}"
-    shown = ", ".join(features[:8])
-    return f"{len(features)}: {shown}" + (f" and {len(features) - 8} more" if len(features) > 8 else "")

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import math
 import os
 import platform
 import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -18,17 +17,28 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from openset._utils.typed import plain
 from openset._version import __version__
 from openset.data.readers.records import Records
 from openset.errors import FitWarning
-from openset.pipeline.explain import describe_accuracy, describe_groups, find_groups, judge_known_classes
+from openset.pipeline.explain import Explanation, explain
 from openset.pipeline.load import FeatureMaker, left_out, read_source, read_target
-from openset.pipeline.result import Result, ResultSummary, load_model, read_run_settings, read_summary
+from openset.pipeline.result import Result, load_model, read_summary
 from openset.pipeline.scored_table import ScoredTable, assumed_ratio, rows_at_fdr, score_rows
 from openset.pipeline.settings import RunSettings
+from openset.pipeline.summary import (
+    Data,
+    Environment,
+    Head,
+    ListedRows,
+    NovelFraction,
+    NoveltyCounts,
+    NoveltyTest,
+    Origin,
+    ResultSummary,
+)
 from openset.pipeline.verdict import diagnose, give_verdict
 from openset.registry import get_method
-from openset.stats.groups import NovelGroups
 
 TOP_ROWS = 20
 
@@ -111,25 +121,25 @@ def run(
     with _timed(timings, "score"):
         scored = _score(model, X_target, target_records, named)
     with _timed(timings, "describe"):
-        found = _find(model, scored, X, source_records.y, X_target)
-    data = {
-        "source": _origin(source, source_records),
-        "target": _origin(target, target_records),
-        "label": named.label,
-        "id": named.id,
-        "features": maker.description,
-        "left_out": unused,
-    }
-    summary = _summarise(model, scored, found, named, data, timings, notes)
+        explanation = explain(model, scored, X, np.asarray(source_records.y), X_target)
+    data = Data(
+        source=_origin(source, source_records),
+        target=_origin(target, target_records),
+        label=named.label,
+        id=named.id,
+        features=maker.description,
+        left_out=unused,
+    )
+    summary = summarise(model, scored, explanation, named, data, timings, notes)
     return Result(model, summary, scored, source_records, target_records, X, X_target)
 
 
 def load_run(folder: str | os.PathLike[str], *, progress: bool = False) -> Result:
     """A result that was saved, its data read again from where it was; data that changed since is an error."""
     summary = read_summary(folder)
-    settings = read_run_settings(summary)
-    for role in ("source", "target"):
-        _check_unchanged(role, summary.data[role])
+    settings = summary.settings
+    _check_unchanged("source", summary.data.source)
+    _check_unchanged("target", summary.data.target)
     source, _ = read_source(settings, settings.source)
     target = read_target(settings, settings.target)
     maker = FeatureMaker(settings, progress)
@@ -182,129 +192,78 @@ def _score(model: Any, X_target: NDArray[Any], target: Records, settings: RunSet
     return replace(scored, novel_at_fdr=rows_at_fdr(model, scored, settings.fdr, max_density_ratio=ratio))
 
 
-def _find(model: Any, scored: ScoredTable, X: NDArray[Any], y: Any, X_target: NDArray[Any]) -> dict[str, Any]:
-    """What the rows called novel and the known ones are, as the summary holds it."""
-    labels, called = np.asarray(y), scored.novelty_score > model.threshold_
-    groups = find_groups(model, X, X_target, scored.novelty_score, called)
-    known = judge_known_classes(model, X, labels, X_target, scored.nearest_known, called)
-    return {
-        "called_novel": int(called.sum()),
-        "groups": {
-            "sentence": describe_groups(groups, int(called.sum())),
-            "groups": _groups(groups, scored.id),
-        },
-        "class_mix": {
-            str(label): {"source": (labels == label).mean(), "target": share, "counted": counted}
-            for label, share, counted in zip(model.classes_.tolist(), known.shares, known.counted, strict=True)
-        },
-        "known_classes": {
-            "corrected": known.corrected,
-            "sentence": known.sentence,
-            "accuracy": None if known.accuracy is None else asdict(known.accuracy),
-            "accuracy_sentence": describe_accuracy(known.accuracy),
-        },
-    }
-
-
-def _groups(found: NovelGroups, ids: NDArray[Any]) -> list[dict[str, Any]]:
-    return [
-        {
-            "size": group.size,
-            "share": {name: getattr(group.share, name) for name in ("value", "low", "high", "confidence")},
-            "stability": group.stability,
-            "medoid": ids[group.medoid],
-            "examples": ids[list(group.examples)],
-            "rows": group.examples,
-        }
-        for group in found.groups
-    ]
-
-
-def _summarise(
+def summarise(
     model: Any,
     scored: ScoredTable,
-    found: dict[str, Any],
+    explanation: Explanation,
     settings: RunSettings,
-    data: dict[str, Any],
+    data: Data,
     timings: dict[str, float],
     notes: Sequence[str],
 ) -> ResultSummary:
+    """All that is told of a run; ``notes`` are the warnings of its fit."""
     order = np.argsort(-scored.novelty_score, kind="stable")[:TOP_ROWS]
     parameters = {k: v for k, v in model.get_params(deep=False).items() if k not in ("verbose", "backbone")}
     test = getattr(model, "novelty_test_", None)
-    content = {
-        **found,
-        "openset_version": __version__,
-        "created": datetime.now(UTC).isoformat(timespec="seconds"),
-        "method": settings.method,
-        "parameters": parameters,
-        "seed": settings.seed,
-        "data": data,
-        "classes": model.classes_,
-        "novel_label": model.novel_label_,
-        "verdict": give_verdict(model.novel_fraction_, test),
-        "novelty_test": None if test is None else {**asdict(test), "word": test.word},
-        "novel_fraction": asdict(model.novel_fraction_),
-        "threshold": model.threshold_,
-        "fpr": settings.fpr,
-        "listed": _listed(model, scored, settings),
-        "heads": _heads(model),
-        "history": getattr(model, "history_", []),
-        "diagnostics": diagnose(model, notes),
-        "top_rows": scored.id[order],
-        "settings": settings.to_dict(),
-        "timings": {name: round(seconds, 3) for name, seconds in timings.items()},
-        "environment": _environment(),
-    }
-    return ResultSummary(**plain(content))
+    stored = settings.as_stored()
+    return ResultSummary(
+        openset_version=__version__,
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        method=stored.method,
+        parameters=plain(parameters),
+        seed=stored.seed,
+        data=data,
+        classes=plain(model.classes_),
+        novel_label=plain(model.novel_label_),
+        verdict=give_verdict(model.novel_fraction_, test),
+        novelty_test=None if test is None else _novelty_test(test),
+        novel_fraction=NovelFraction(**plain(vars(model.novel_fraction_))),
+        threshold=plain(model.threshold_),
+        fpr=stored.fpr,
+        listed=_listed(model, scored, stored),
+        heads=_heads(model),
+        history=plain(getattr(model, "history_", [])),
+        diagnostics=diagnose(model, notes),
+        top_rows=plain(scored.id[order]),
+        settings=stored,
+        timings={name: round(seconds, 3) for name, seconds in timings.items()},
+        environment=_environment(),
+        **vars(explanation),
+    )
 
 
-def _listed(model: Any, scored: ScoredTable, settings: RunSettings) -> dict[str, Any] | None:
-    if scored.novel_at_fdr is None:
+def _novelty_test(test: Any) -> NoveltyTest:
+    counts = NoveltyCounts(**plain(vars(test.counts)))
+    return NoveltyTest(plain(test.p_value), plain(test.max_density_ratio), counts, test.word)
+
+
+def _listed(model: Any, scored: ScoredTable, settings: RunSettings) -> ListedRows | None:
+    if scored.novel_at_fdr is None or settings.fdr is None:
         return None
     ratio = assumed_ratio(model, settings.max_density_ratio)
-    return {"fdr": settings.fdr, "max_density_ratio": ratio, "rows": int(scored.novel_at_fdr.sum())}
+    return ListedRows(settings.fdr, ratio, int(scored.novel_at_fdr.sum()))
 
 
-def _heads(model: Any) -> list[dict[str, Any]] | None:
+def _heads(model: Any) -> list[Head] | None:
     """CoLOR's table of heads, each marked whether it was chosen; other methods have none."""
     if not hasattr(model, "heads_"):
         return None
     chosen = {tuple(row) for row in np.atleast_1d(model.selected_)[["member", "step", "head"]].tolist()}
     return [
-        {**row, "selected": (row["member"], row["step"], row["head"]) in chosen} for row in plain(model.heads_)
+        Head(**row, selected=(row["member"], row["step"], row["head"]) in chosen) for row in plain(model.heads_)
     ]
 
 
-def plain(value: Any) -> Any:
-    """Values as JSON holds them: arrays as lists, record arrays as lists of objects, no NaN or infinity.
-
-    >>> plain({"a": np.array([1.0, np.inf]), "b": (np.int64(2),)})
-    {'a': [1.0, None], 'b': [2]}
-    """
-    if isinstance(value, np.ndarray) and value.dtype.names:
-        return [dict(zip(value.dtype.names, map(plain, row), strict=True)) for row in value.tolist()]
-    if isinstance(value, (np.ndarray, np.generic)):
-        return plain(value.tolist())
-    if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [plain(item) for item in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value if value is None or isinstance(value, (bool, int, float, str)) else str(value)
-
-
-def _environment() -> dict[str, Any]:
+def _environment() -> Environment:
     import torch
 
-    return {
-        "python": platform.python_version(),
-        "platform": platform.platform(),
-        "numpy": np.__version__,
-        "torch": str(torch.__version__),
-        "threads": torch.get_num_threads(),
-    }
+    return Environment(
+        python=platform.python_version(),
+        platform=platform.platform(),
+        numpy=np.__version__,
+        torch=str(torch.__version__),
+        threads=torch.get_num_threads(),
+    )
 
 
 def _ids(records: Records) -> NDArray[Any]:
@@ -315,14 +274,9 @@ def _path(data: Any) -> str | None:
     return str(Path(data).expanduser().resolve()) if isinstance(data, (str, Path)) else None
 
 
-def _origin(data: Any, records: Records) -> dict[str, Any]:
+def _origin(data: Any, records: Records) -> Origin:
     path = _path(data)
-    return {
-        "path": path,
-        "rows": len(records),
-        "skipped": records.n_skipped,
-        "sha256": None if path is None else digest(Path(path)),
-    }
+    return Origin(path, len(records), records.n_skipped, None if path is None else digest(Path(path)))
 
 
 def digest(path: Path) -> str:
@@ -336,13 +290,13 @@ def digest(path: Path) -> str:
     return whole.hexdigest()
 
 
-def _check_unchanged(role: str, origin: Mapping[str, Any]) -> None:
-    path = origin["path"]
+def _check_unchanged(role: str, origin: Origin) -> None:
+    path = origin.path
     if path is None:
         raise ValueError(f"the {role} was a data frame, which the run's folder does not hold: fit from a file.")
     if not Path(path).exists():
         raise FileNotFoundError(f"the {role} was read from {path}, which is gone: put it back to go on.")
-    if digest(Path(path)) != origin["sha256"]:
+    if digest(Path(path)) != origin.sha256:
         raise ValueError(f"the {role} {path} changed since the run was fitted: fit again.")
 
 

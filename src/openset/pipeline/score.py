@@ -18,7 +18,7 @@ from openset.data.readers.records import Records
 from openset.data.readers.writing import check_writable, writing_table
 from openset.methods._network import NetworkClassifier
 from openset.pipeline.load import FeatureMaker, stream
-from openset.pipeline.result import load_model, read_run_settings, read_summary
+from openset.pipeline.result import load_model, read_summary
 from openset.pipeline.scored_table import ScoredTable, assumed_ratio, score_rows
 from openset.stats.p_values import largest_p_value
 
@@ -50,7 +50,7 @@ def score(
     """
     if max_density_ratio is not None and fdr is None:
         raise ValueError(f"max_density_ratio={max_density_ratio} does nothing without fdr: give fdr as well.")
-    settings = read_run_settings(read_summary(run))
+    settings = read_summary(run).settings
     told = settings.max_density_ratio if max_density_ratio is None else max_density_ratio
     settings = replace(settings, fdr=fdr, max_density_ratio=told, id=settings.id if id is None else id)
     check_writable(Path(out))

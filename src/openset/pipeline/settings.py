@@ -1,16 +1,16 @@
-"""All that a run is told, from keyword arguments, flags or a TOML file, and kept so that it can be repeated."""
+"""The settings of a run: from keyword arguments, flags or a TOML file, and stored so that it can be repeated."""
 
 from __future__ import annotations
 
 import json
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
-from difflib import get_close_matches
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from openset._utils.params import check_flag, check_integer, check_number
+from openset._utils.typed import Number, plain, read_as, read_toml
 
 
 @dataclass(frozen=True)
@@ -30,9 +30,9 @@ class RunSettings:
     id: str | None = None
     encoder: str | None = None
     method: str = "color"
-    fpr: float = 0.01
-    fdr: float | None = None
-    max_density_ratio: float | None = None
+    fpr: Number = 0.01
+    fdr: Number | None = None
+    max_density_ratio: Number | None = None
     seed: int = 0
     skip_bad: bool = False
     ignore_target_labels: bool = False
@@ -65,53 +65,49 @@ class RunSettings:
             raise ValueError(f"parameters has {names}: use fpr, max_density_ratio and seed of the run instead.")
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, as JSON holds them; those not set are left out."""
-        values = {name: value for name, value in asdict(self).items() if value is not None and value != {}}
-        return values | ({"features": list(self.features)} if self.features is not None else {})
+        """Plain values, as files hold them, without those that are not set."""
+        return {name: plain(value) for name, value in vars(self).items() if value is not None and value != {}}
+
+    def as_stored(self) -> RunSettings:
+        """The settings as they come back from a file: numpy's numbers as Python's, tuples as lists."""
+        return replace(self, **{name: plain(value) for name, value in vars(self).items()})
 
 
-def read_settings(path: Path) -> dict[str, Any]:
+def read_settings(path: Path) -> RunSettings:
     """The settings in a TOML file: names as in :class:`RunSettings`, and a table ``[parameters]``."""
     try:
-        given = tomllib.loads(path.read_text(encoding="utf-8"))
+        text = path.read_bytes()
     except FileNotFoundError:
         raise FileNotFoundError(f"{path} does not exist. Give the path of a TOML file with settings.") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path} is not a readable TOML file: {error}") from None
-    settings = known_settings(given, str(path))
-    if isinstance(settings.get("parameters"), dict):
-        settings["parameters"] = {name: _none_or(value) for name, value in settings["parameters"].items()}
-    return settings
+    given = read_toml(text, str(path))
+    if isinstance(given.get("parameters"), dict):
+        given["parameters"] = {name: _none_or(value) for name, value in given["parameters"].items()}
+    return settings_of(given, str(path))
 
 
-def known_settings(given: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """The same mapping, if all its names are settings; else an error that names the nearest.
+def settings_of(given: Any, where: str, *, at: str = "") -> RunSettings:
+    """Settings from the plain content of a file, or of its part ``at``; an unknown name is an error.
 
-    >>> known_settings({"methd": "dd"}, "a.toml")
+    >>> settings_of({"methd": "dd"}, "a.toml")
     Traceback (most recent call last):
     ...
-    ValueError: a.toml has an unknown setting 'methd'. Did you mean 'method'?
+    ValueError: a.toml: 'methd' is unknown. Did you mean 'method'?
     """
-    names = [f.name for f in fields(RunSettings)]
-    for name in given:
-        if name not in names:
-            close = get_close_matches(name, names, n=1)
-            hint = f" Did you mean {close[0]!r}?" if close else f" Known are {', '.join(names)}."
-            raise ValueError(f"{where} has an unknown setting {name!r}.{hint}")
-    return dict(given)
+    if isinstance(given, Mapping) and isinstance(given.get("features"), str):
+        given = {**given, "features": [given["features"]]}
+    return read_as(RunSettings, given, where, at=at, refuse_unknown=True)
 
 
-def merged(file: Mapping[str, Any], flags: Mapping[str, Any]) -> RunSettings:
+def merged(file: RunSettings, flags: Mapping[str, Any]) -> RunSettings:
     """Settings of a file with those of flags on top; a flag that is None was not given.
 
-    >>> merged({"method": "dd", "parameters": {"hidden": 64}}, {"method": "color", "fpr": None}).method
+    >>> merged(RunSettings(method="dd", parameters={"hidden": 64}), {"method": "color", "fpr": None}).method
     'color'
     """
     given = {name: value for name, value in flags.items() if value is not None}
-    if any(given.get(name) is not None for name in ("features", "text", "image")):
-        file = {name: value for name, value in file.items() if name not in ("features", "text", "image")}
-    base = RunSettings(**file)
-    return replace(base, **{**given, "parameters": {**base.parameters, **given.get("parameters", {})}})
+    if given.keys() & {"features", "text", "image"}:
+        file = replace(file, features=None, text=None, image=None)
+    return replace(file, **{**given, "parameters": {**file.parameters, **given.get("parameters", {})}})
 
 
 def parse_assignments(assignments: Sequence[str]) -> dict[str, Any]:
@@ -149,27 +145,29 @@ def to_toml(settings: RunSettings) -> str:
     """
     values = settings.to_dict()
     parameters = values.pop("parameters", {})
-    lines = [f"{name} = {_toml_value(value)}" for name, value in values.items()]
+    lines = _toml_pairs(values)
     if parameters:
-        lines += ["", "[parameters]", *(f"{name} = {_toml_value(value)}" for name, value in parameters.items())]
+        lines += ["", "[parameters]", *_toml_pairs(parameters)]
     return "\n".join(lines) + "\n"
 
 
 def _none_or(value: Any) -> Any:
-    """TOML has no null: the text "none" stands for it."""
+    """TOML has no null: the text "none" is read as None."""
     return None if value == "none" else value
+
+
+def _toml_pairs(values: Mapping[str, Any]) -> list[str]:
+    names = [name if name.isidentifier() and name.isascii() else _toml_value(name) for name in values]
+    return [f"{name} = {_toml_value(value)}" for name, value in zip(names, values.values(), strict=True)]
 
 
 def _toml_value(value: Any) -> str:
     if value is None:
         return '"none"'
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(_toml_pairs(value)) + "}"
     if isinstance(value, (list, tuple)):
         return "[" + ", ".join(map(_toml_value, value)) + "]"
     if isinstance(value, str):  # JSON's escapes are TOML's; DEL alone must be escaped in TOML only
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
     return json.dumps(value)
-
-
-def with_features(settings: RunSettings, names: Sequence[str]) -> RunSettings:
-    """The settings with the columns that were found named, so that other data is read alike."""
-    return replace(settings, features=tuple(names))

@@ -20,6 +20,7 @@ from sklearn.base import clone
 from openset._utils.arrays import as_labels, as_rows
 from openset._utils.params import check_choice, check_number, check_numbers
 from openset._utils.progress import progress_bar
+from openset._utils.typed import plain
 from openset.errors import FitWarning
 from openset.methods._presets import LOW_GRID, PAPER_GRID
 from openset.pipeline.verdict import give_verdict
@@ -124,8 +125,6 @@ class TuneResult:
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as plain values, for JSON."""
-        from openset.pipeline.run import plain
-
         content: dict[str, Any] = plain(
             {
                 "best": self.best,
@@ -285,7 +284,7 @@ def _simulate(model: Any, name: str, stage: _Stage, share: float, test_fraction:
         auprc=_auprc(novel, rest),
         auprc_source=_auprc(novel, held),
         recall=share_above(novel, model.threshold_) if len(novel) else np.nan,
-        verdict=give_verdict(fraction, getattr(model, "novelty_test_", None))["word"],
+        verdict=give_verdict(fraction, getattr(model, "novelty_test_", None)).word,
         estimate=fraction.value,
         low=fraction.low,
         high=fraction.high,

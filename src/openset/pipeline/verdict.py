@@ -1,14 +1,16 @@
-"""Is there a new class? A plain word, from a test of held-out scores, and what to check before trusting it."""
+"""Is there a new class? The verdict in words, and the diagnostics that limit it."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 
+from openset._utils.typed import plain
+from openset.pipeline import summary
+from openset.pipeline.summary import Verdict
 from openset.stats.diagnostics import Diagnostic
 from openset.stats.novelty import NoveltyTest
 from openset.stats.shares import ShareEstimate
@@ -21,24 +23,24 @@ UNTESTED = (
 )
 
 
-def give_verdict(fraction: ShareEstimate, test: NoveltyTest | None = None) -> dict[str, str]:
+def give_verdict(fraction: ShareEstimate, test: NoveltyTest | None = None) -> Verdict:
     """A word, a sentence and a caveat.
 
     The word is the test's: ``clear`` for p ≤ .01, ``likely`` for p ≤ .05, else ``none found``. A method that
     brings an estimate of its own and no test gets ``likely`` at most, where its interval excludes 0.
 
-    >>> give_verdict(ShareEstimate(0.08, 0.06, 0.1, 0.95, "…"))["word"]
+    >>> give_verdict(ShareEstimate(0.08, 0.06, 0.1, 0.95, "…")).word
     'likely'
     >>> from openset.stats.novelty import novelty_verdict
     >>> from openset.stats.validation_scores import ValidationScores
     >>> random = np.random.default_rng(0)
     >>> scores = ValidationScores.of_one_score(random.normal(size=2000), random.normal(size=1000))
     >>> found = novelty_verdict(scores)
-    >>> give_verdict(found.fraction, found.test)["word"]
+    >>> give_verdict(found.fraction, found.test).word
     'none found'
     """
     word = test.word if test is not None else "likely" if fraction.low > 0 else "none found"
-    return {"word": word, "sentence": _sentence(word, fraction), "caveat": _caveat(fraction, test)}
+    return Verdict(word, _sentence(word, fraction), _caveat(fraction, test))
 
 
 def _sentence(word: str, fraction: ShareEstimate) -> str:
@@ -70,8 +72,8 @@ def _rows_needed(model: Any) -> int:
     return rows_for_threshold_after_choice(model.fpr, n_compared=len(model.heads_))
 
 
-def diagnose(model: Any, warnings: Sequence[str]) -> list[dict[str, Any]]:
-    """What limits the verdict: each with a value, the threshold it is held against and what to do."""
+def diagnose(model: Any, warnings: Sequence[str]) -> list[summary.Diagnostic]:
+    """What limits the verdict: each with a value, the threshold for it and what to do."""
     held, needed = len(model.calibration_scores_), _rows_needed(model)
     found = [
         Diagnostic(
@@ -95,4 +97,4 @@ def diagnose(model: Any, warnings: Sequence[str]) -> list[dict[str, Any]]:
         found.append(Diagnostic("training steps", steps, None, True, sentence))
     found += getattr(model, "diagnostics_", [])
     found += [Diagnostic("warning", None, None, False, warning) for warning in warnings]
-    return [asdict(entry) for entry in found]
+    return [summary.Diagnostic(**plain(vars(entry))) for entry in found]

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, is_dataclass
+from collections.abc import Sequence
 from itertools import islice
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from openset.pipeline import summary
 from openset.report.content import excerpt, label_text, thumbnails, unusual_columns
 from openset.report.data import MAX_MAP_ROWS, MAX_TABLE_ROWS, Example, Group, ReportData, TargetMap
 from openset.report.formats import percent
@@ -27,20 +27,14 @@ def build(result: Any) -> ReportData:
     scored = result.scored
     scores = np.asarray(scored.novelty_score, np.float64)
     top = top_rows(scores, MAX_TABLE_ROWS)
-    summary = as_mapping(result.summary)
     return ReportData(
-        summary=summary,
+        summary=result.summary,
         source_scores=np.asarray(result.source_scores, np.float64),
         target_scores=scores,
         rows=examples_of(result, top),
         map=lay_out(result.features_target, scored.id, scored.predicted, scores, table=top),
-        groups=groups_of(result, summary.get("groups", {}).get("groups", ())),
+        groups=groups_of(result, result.summary.groups.groups),
     )
-
-
-def as_mapping(summary: Any) -> Mapping[str, Any]:
-    """A summary as the dictionary that ``result.json`` holds."""
-    return asdict(summary) if is_dataclass(summary) and not isinstance(summary, type) else summary
 
 
 def top_rows(scores: NDArray[np.floating], limit: int) -> NDArray[np.intp]:
@@ -72,27 +66,27 @@ def examples_of(result: Any, rows: NDArray[np.intp]) -> tuple[Example, ...]:
     )
 
 
-def groups_of(result: Any, found: Sequence[Mapping[str, Any]]) -> tuple[Group, ...]:
+def groups_of(result: Any, found: Sequence[summary.Group]) -> tuple[Group, ...]:
     """The groups of a summary with the content of their examples, the most central one first."""
-    rows = [row for group in found for row in group["rows"]]
+    rows = [row for group in found for row in group.rows]
     examples = iter(examples_of(result, np.array(rows, np.intp)))  # all at once: pictures share one budget
     return tuple(
         Group(
             name=f"Group {number}" if len(found) > 1 else "All rows called novel",
-            size=group["size"],
-            examples=tuple(islice(examples, len(group["rows"]))),
+            size=group.size,
+            examples=tuple(islice(examples, len(group.rows))),
             sentence=_group_sentence(group, several=len(found) > 1),
         )
         for number, group in enumerate(found, 1)
     )
 
 
-def _group_sentence(group: Mapping[str, Any], *, several: bool) -> str:
-    share = group["share"]
-    words = f"{percent(share['value'])} of the target ({percent(share['low'])} to {percent(share['high'])})."
+def _group_sentence(group: summary.Group, *, several: bool) -> str:
+    share = group.share
+    words = f"{percent(share.value)} of the target ({percent(share.low)} to {percent(share.high)})."
     if not several:
         return words
-    return f"{words} Found again with a mean overlap of {percent(group['stability'])} when rows are left out."
+    return f"{words} Found again with a mean overlap of {percent(group.stability)} when rows are left out."
 
 
 def _content(result: Any, rows: NDArray[np.intp]) -> tuple[list[str], list[str]]:
@@ -131,7 +125,7 @@ def lay_out(
     sample = sample.reshape(len(rows), -1).astype(np.float64)
     if len(sample) < 3 or sample.shape[1] < 2 or not np.isfinite(sample).all() or not sample.std(axis=0).any():
         return None
-    place = {row: number for number, row in enumerate(table.tolist())}
+    index = {row: number for number, row in enumerate(table.tolist())}
     pca = PCA(2, random_state=0)
     xy = pca.fit_transform(sample)
     return TargetMap(
@@ -139,7 +133,7 @@ def lay_out(
         ids=tuple(excerpt(ids[row], MAX_MAP_ID) for row in rows),
         predicted=tuple(labels[rows].tolist()),
         scores=scores[rows],
-        table_rows=tuple(place.get(row, -1) for row in rows.tolist()),
+        table_rows=tuple(index.get(row, -1) for row in rows.tolist()),
         n_rows=len(labels),
         variance_kept=float(pca.explained_variance_ratio_.sum()),
     )

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from openset.pipeline.summary import ClassShares, Head, NovelFraction
 from openset.report.content import label_text, novel_name
 from openset.report.data import ReportData, TargetMap
 
@@ -25,12 +26,12 @@ def chart_data(data: ReportData) -> dict[str, Any]:
     """All charts of a page, by name; a chart without numbers is None."""
     summary = data.summary
     return {
-        "fraction": fraction(summary["novel_fraction"]),
-        "scores": score_histogram(data.source_scores, data.target_scores, finite(summary["threshold"])),
-        "mix": class_mix(summary["class_mix"]),
-        "map": map_points(data.map, summary["novel_label"]),
-        "heads": head_choices(summary.get("heads"), finite(summary.get("fpr"))),
-        "curves": training_curves(summary.get("history")),
+        "fraction": fraction(summary.novel_fraction),
+        "scores": score_histogram(data.source_scores, data.target_scores, finite(summary.threshold)),
+        "mix": class_mix(summary.class_mix),
+        "map": map_points(data.map, summary.novel_label),
+        "heads": head_choices(summary.heads, finite(summary.fpr)),
+        "curves": training_curves(summary.history),
     }
 
 
@@ -47,11 +48,11 @@ def finite(value: Any) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def fraction(estimate: Mapping[str, Any] | None) -> dict[str, float] | None:
+def fraction(estimate: NovelFraction) -> dict[str, float] | None:
     """The novel fraction and its interval, or None where it was not identified."""
-    if estimate is None or estimate["method"] == "not identified":
+    if estimate.method == "not identified":
         return None
-    return {name: float(estimate[name]) for name in ("value", "low", "high")}
+    return {"value": estimate.value, "low": estimate.low, "high": estimate.high}
 
 
 def score_histogram(
@@ -85,19 +86,19 @@ def score_histogram(
     }
 
 
-def class_mix(mix: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+def class_mix(mix: Mapping[str, ClassShares]) -> dict[str, Any]:
     """Shares of the known classes in source and target, the largest of source first.
 
-    >>> class_mix({"a": {"source": 0.2, "target": 0.7}, "b": {"source": 0.8, "target": 0.3}})
+    >>> class_mix({"a": ClassShares(0.2, 0.7), "b": ClassShares(0.8, 0.3)})
     {'labels': ['b', 'a'], 'source': [0.8, 0.2], 'target': [0.3, 0.7], 'counted': [None, None], 'left_out': 0}
     """
-    by_size = sorted(mix.items(), key=lambda item: -(finite(item[1]["source"]) or 0))
+    by_size = sorted(mix.items(), key=lambda item: -item[1].source)
     shown = by_size[:MAX_MIX_CLASSES]
     return {
         "labels": [label_text(label) for label, _ in shown],
-        "source": [finite(shares["source"]) for _, shares in shown],
-        "target": [finite(shares["target"]) for _, shares in shown],
-        "counted": [finite(shares.get("counted")) for _, shares in shown],
+        "source": [shares.source for _, shares in shown],
+        "target": [shares.target for _, shares in shown],
+        "counted": [shares.counted for _, shares in shown],
         "left_out": len(mix) - len(shown),
     }
 
@@ -126,22 +127,20 @@ def map_points(target_map: TargetMap | None, novel_label: Any) -> dict[str, Any]
     }
 
 
-def head_choices(heads: Iterable[Mapping[str, Any]] | None, budget: float | None) -> dict[str, Any] | None:
+def head_choices(heads: Sequence[Head] | None, budget: float | None) -> dict[str, Any] | None:
     """Every head at every evaluation point, thinned to the latest ones, with the chosen one marked."""
-    records = list(heads or ())
-    if not records:
+    if not heads:
         return None
-    others = [head for head in records if not head.get("selected")][-MAX_CURVE_POINTS:]
-    chosen = [head for head in records if head.get("selected")]
-    steps = {head["step"] for head in chosen}
+    others = [head for head in heads if not head.selected][-MAX_CURVE_POINTS:]
+    chosen = [head for head in heads if head.selected]
+    steps = {head.step for head in chosen}
 
-    def points(part: Iterable[Mapping[str, Any]]) -> list[list[float | None]]:
-        names = ("fpr", "recall", "candidate_recall", "step")
-        return [[finite(head.get(name)) for name in names] for head in part]
+    def points(part: Iterable[Head]) -> list[list[float | None]]:
+        return [[head.fpr, head.recall, head.candidate_recall, float(head.step)] for head in part]
 
     return {
-        "earlier": points(head for head in others if head["step"] not in steps),
-        "same_step": points(head for head in others if head["step"] in steps),
+        "earlier": points(head for head in others if head.step not in steps),
+        "same_step": points(head for head in others if head.step in steps),
         "chosen": points(chosen),
         "budget": budget,
     }

@@ -1,13 +1,13 @@
-"""What the report page needs, as plain data: nothing of a model, nothing of HTML."""
+"""What the report page shows, as plain data: nothing of a model, nothing of HTML."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from openset.pipeline.summary import ResultSummary
 
 MAX_TABLE_ROWS = 500
 MAX_MAP_ROWS = 5000
@@ -48,7 +48,7 @@ class TargetMap:
     predicted: tuple[str, ...]
     scores: NDArray[np.floating]
     table_rows: tuple[int, ...]
-    """Where each row stands in the page's table, -1 for rows that are not in it."""
+    """The index of each row in the page's table, -1 for rows that are not in it."""
     n_rows: int
     """Target rows that the sample was drawn from."""
     variance_kept: float
@@ -66,10 +66,10 @@ class TargetMap:
 class ReportData:
     """One run, ready to be written as a page.
 
-    ``summary`` is the content of ``result.json``; ``rows`` are the target rows of the highest scores, best first.
+    ``rows`` are the target rows of the highest scores, best first.
     """
 
-    summary: Mapping[str, Any]
+    summary: ResultSummary
     source_scores: NDArray[np.floating]
     target_scores: NDArray[np.floating]
     rows: tuple[Example, ...]

@@ -6,7 +6,7 @@ import base64
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from os import PathLike
@@ -17,6 +17,7 @@ import numpy as np
 
 from openset._utils.files import write_atomically
 from openset.errors import MissingExtraError
+from openset.pipeline.summary import Head, ResultSummary
 from openset.report.charts import chart_data, finite
 from openset.report.content import excerpt, label_text, novel_name
 from openset.report.data import ReportData
@@ -54,12 +55,12 @@ def render(data: ReportData, *, examples: bool = True) -> str:
         show_content=examples and any(row.text or row.image for row in data.rows),
         examples=examples,
         rows_at_first=ROWS_AT_FIRST,
-        novel_label=label_text(data.summary["novel_label"]),
-        novel_name=novel_name(data.summary["novel_label"]),
+        novel_label=label_text(data.summary.novel_label),
+        novel_name=novel_name(data.summary.novel_label),
         quantiles=_quantiles(data),
         shares_above=_shares_above(data),
         details=details(data.summary),
-        heads=chosen_heads(data.summary.get("heads") or ()),
+        heads=chosen_heads(data.summary.heads or []),
         policy=content_policy(style, scripts),
         style=Markup(style),
         scripts=[Markup(script) for script in scripts],
@@ -93,30 +94,24 @@ def content_policy(style: str, scripts: list[str]) -> str:
     )
 
 
-def chosen_heads(heads: Any) -> list[Mapping[str, Any]]:
-    """All heads at the step of the chosen one; of several members, those of the first.
-
-    >>> chosen_heads([{"step": 1, "selected": False}, {"step": 2, "selected": True}])
-    [{'step': 2, 'selected': True}]
-    """
-    records = list(heads)
-    chosen = next((head for head in records if head.get("selected")), None)
+def chosen_heads(heads: Sequence[Head]) -> list[Head]:
+    """All heads at the step of the chosen one; of several members, those of the first."""
+    chosen = next((head for head in heads if head.selected), None)
     if chosen is None:
         return []
-    same = ("step", "member")
-    return [head for head in records if all(head.get(name) == chosen.get(name) for name in same)]
+    return [head for head in heads if (head.step, head.member) == (chosen.step, chosen.member)]
 
 
-def details(summary: Mapping[str, Any]) -> list[tuple[str, list[tuple[str, str]]]]:
+def details(summary: ResultSummary) -> list[tuple[str, list[tuple[str, str]]]]:
     """What is needed to repeat the run, in titled lists of names and values."""
-    run = {name: summary.get(name) for name in ("method", "seed", "openset_version", "created")}
+    content = summary.to_dict()
     parts = {
-        "Run": run,
-        "Data": summary.get("data"),
-        "Settings": summary.get("settings"),
-        "Parameters of the method": summary.get("parameters"),
-        "Environment": summary.get("environment"),
-        "Seconds taken": summary.get("timings"),
+        "Run": {name: content[name] for name in ("method", "seed", "openset_version", "created")},
+        "Data": content["data"],
+        "Settings": content["settings"],
+        "Parameters of the method": content["parameters"],
+        "Environment": content["environment"],
+        "Seconds taken": content["timings"],
     }
     return [(title, list(_flat(part))) for title, part in parts.items() if part]
 
@@ -142,7 +137,7 @@ def _quantiles(data: ReportData) -> list[tuple[str, list[float]]]:
 
 
 def _shares_above(data: ReportData) -> dict[str, float] | None:
-    threshold = finite(data.summary["threshold"])
+    threshold = finite(data.summary.threshold)
     if threshold is None or not len(data.source_scores) or not len(data.target_scores):
         return None
     return {

@@ -1,0 +1,371 @@
+"""The content of ``result.json``, one dataclass for each part of it, and the answer in words.
+
+Free of numpy and scipy, so that a run can be inspected at once. The names of the fields are those of the file.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from openset._utils.typed import Number, Scalar
+from openset.pipeline.settings import RunSettings
+
+MOST_CLASSES, MOST_ROWS = 12, 10
+"""How many classes and rows a text shows."""
+_WIDTH = 78
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Is there a new class? ``word`` is ``clear``, ``likely`` or ``none found``."""
+
+    word: str
+    sentence: str
+    caveat: str
+
+
+@dataclass(frozen=True)
+class NovelFraction:
+    """The share of the new class with its interval, as :class:`~openset.stats.proportions.ProportionEstimate`."""
+
+    value: float
+    low: float
+    high: float
+    confidence: float
+    method: str
+    max_density_ratio: float | None = None
+    profile: dict[str, float] = field(default_factory=dict)
+    assumptions: str = ""
+    high_identified: bool = True
+
+    @property
+    def interval(self) -> str:
+        """The estimate and its ends."""
+        return interval_text(self.value, self.low, self.high, self.high_identified)
+
+
+@dataclass(frozen=True)
+class NoveltyCounts:
+    """Rows above the threshold, and all rows, that the test of a new class counts."""
+
+    source_above: int
+    n_source: int
+    target_above: int
+    n_target: int
+
+
+@dataclass(frozen=True)
+class NoveltyTest:
+    """The test of "there is no new class", for known rows that shift by at most ``max_density_ratio``."""
+
+    p_value: float
+    max_density_ratio: float
+    counts: NoveltyCounts
+    word: str
+
+
+@dataclass(frozen=True)
+class ClassShares:
+    """A known class: its share of the source's labels, and of the target rows that are not called novel.
+
+    ``target`` is the share to use, ``counted`` that of plain predictions; the first runs did not have it.
+    """
+
+    source: float
+    target: float
+    counted: float | None = None
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """The classifier's estimated accuracy on known target rows, beside that on source rows."""
+
+    value: float
+    low: float
+    high: float
+    source_accuracy: float
+    confidence: float
+
+
+@dataclass(frozen=True)
+class KnownClasses:
+    """How the target shares in ``class_mix`` were found, and how often the classifier is right."""
+
+    corrected: bool = False
+    sentence: str = ""
+    accuracy: Accuracy | None = None
+    accuracy_sentence: str = ""
+
+
+@dataclass(frozen=True)
+class Share:
+    """A share of the target's rows with the interval of sampling."""
+
+    value: float
+    low: float
+    high: float
+    confidence: float
+
+
+@dataclass(frozen=True)
+class Group:
+    """One group among the rows called novel: ids of its most central row and of more examples, and their rows."""
+
+    size: int
+    share: Share
+    stability: float
+    medoid: Scalar
+    examples: list[Scalar]
+    rows: list[int]
+
+    @property
+    def text(self) -> str:
+        """The size and share of the group.
+
+        >>> Group(40, Share(0.1, 0.072, 0.134, 0.95), 1.0, "a", ["a"], [7]).text
+        '40 rows, 10.0 % of the target [7.2, 13.4]'
+        """
+        value, low, high = (100 * part for part in (self.share.value, self.share.low, self.share.high))
+        return f"{self.size} rows, {value:.1f} % of the target [{low:.1f}, {high:.1f}]"
+
+
+@dataclass(frozen=True)
+class Groups:
+    """One new class or several; without a sentence in runs from before groups were looked for."""
+
+    sentence: str = ""
+    groups: list[Group] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class ListedRows:
+    """How many rows are listed at a false discovery rate, and the shift assumed for it."""
+
+    fdr: Number
+    max_density_ratio: Number
+    rows: int
+
+    @property
+    def text(self) -> str:
+        """What the list promises.
+
+        >>> ListedRows(0.1, 1.0, 40).text
+        '40 rows are listed: at most 10 % of them known on average, if the known rows did not shift'
+        """
+        ratio = self.max_density_ratio
+        shift = (
+            "the known rows did not shift"
+            if ratio == 1
+            else f"no known kind became more than {ratio:g} times as common"
+        )
+        if not self.rows:
+            wanted = (
+                "it takes more source rows, a larger fdr, or a smaller max_density_ratio where that is plausible"
+            )
+            return f"no row can be listed, assuming only that {shift}: {wanted}"
+        return f"{self.rows} rows are listed: at most {100 * self.fdr:g} % of them known on average, if {shift}"
+
+
+@dataclass(frozen=True)
+class Head:
+    """One head of CoLOR at one evaluation point, on validation rows.
+
+    ``value`` to ``logit_multiplier`` are None for heads that are not compared by a value.
+    """
+
+    member: int
+    step: int
+    head: int
+    candidate_recall: float
+    fpr: float | None
+    recall: float | None
+    multiplier: float | None
+    feasible: bool
+    value: float | None = None
+    bound: float | None = None
+    dropout: float | None = None
+    logit_multiplier: float | None = None
+    selected: bool = False
+
+
+@dataclass(frozen=True)
+class Diagnostic:
+    """One check of what limits the verdict: a value, the threshold for it, and what to do."""
+
+    name: str
+    value: Number | None
+    threshold: Number | None
+    ok: bool
+    sentence: str
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where rows were read from: path and checksum are None for a data frame."""
+
+    path: str | None
+    rows: int
+    skipped: int
+    sha256: str | None
+
+
+@dataclass(frozen=True)
+class EncodedColumn:
+    """A column of text or images, and the encoder that made features of it."""
+
+    kind: str
+    column: str | None
+    encoder: str
+    fingerprint: str
+
+
+@dataclass(frozen=True)
+class Data:
+    """What was read: source and target, the columns, and those that were ignored (``left_out``)."""
+
+    source: Origin
+    target: Origin
+    label: str | None
+    id: str | None
+    features: list[str] | EncodedColumn
+    left_out: list[str]
+
+    @property
+    def features_text(self) -> str:
+        """The features in a few words."""
+        if isinstance(self.features, EncodedColumn):
+            return f"{self.features.kind} column {self.features.column!r} through {self.features.encoder}"
+        names = self.features
+        return f"{len(names)}: {', '.join(names[:8])}" + (f" and {len(names) - 8} more" if len(names) > 8 else "")
+
+
+@dataclass(frozen=True)
+class Environment:
+    """The versions and threads that a run was made with."""
+
+    python: str
+    platform: str
+    numpy: str
+    torch: str
+    threads: int
+
+
+@dataclass(frozen=True)
+class ResultSummary:
+    """All of a run that is not a large array: the content of ``result.json``.
+
+    ``class_mix`` has the shares of every known class, ``known_classes`` says how they were found; ``groups`` are
+    those among the rows called novel, ``listed`` the rows listed at a false discovery rate, ``novelty_test`` the
+    test of a new class where the method has one. ``threshold`` is None where no score is high enough to be called
+    novel. ``timings`` has the seconds of every step, ``history`` a record for every evaluation point.
+    """
+
+    openset_version: str
+    created: str
+    method: str
+    parameters: dict[str, Any]
+    seed: int
+    data: Data
+    classes: list[Scalar]
+    novel_label: Scalar
+    verdict: Verdict
+    novel_fraction: NovelFraction
+    threshold: float | None
+    fpr: Number
+    called_novel: int
+    class_mix: dict[str, ClassShares]
+    heads: list[Head] | None
+    history: list[dict[str, Scalar]]
+    diagnostics: list[Diagnostic]
+    top_rows: list[Scalar]
+    settings: RunSettings
+    timings: dict[str, float]
+    environment: Environment
+    novelty_test: NoveltyTest | None = None
+    known_classes: KnownClasses = field(default_factory=KnownClasses)
+    groups: Groups = field(default_factory=Groups)
+    listed: ListedRows | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The content of ``result.json`` as plain values."""
+        import msgspec
+
+        content: dict[str, Any] = msgspec.to_builtins(self)
+        content["settings"] = self.settings.to_dict()
+        if self.heads is not None:
+            content["heads"] = [_columns(head) for head in self.heads]
+        return content
+
+    def __call__(self) -> str:
+        """The result in words, at most 80 columns wide."""
+        parts = (self._answer(), self._classes(), self._rows(), self._doubts())
+        return "\n\n".join("\n".join(lines) for lines in parts if lines)
+
+    def _answer(self) -> list[str]:
+        share, target, source = self.novel_fraction, self.data.target, self.data.source
+        sentences = [text for text in (self.verdict.sentence, self.verdict.caveat) if text]
+        listed = (
+            wrapped(f"{f'At FDR {self.listed.fdr:g}':<16}", self.listed.text) if self.listed is not None else []
+        )
+        return [
+            f"Verdict: {self.verdict.word}",
+            *(line for text in sentences for line in wrapped("  ", text)),
+            "",
+            f"Novel fraction  {share.interval}, {100 * share.confidence:.0f} % interval, {share.method}",
+            f"Called novel    {self.called_novel} of {target.rows} target rows, budget {self.fpr:g} of source",
+            f"Fitted          {self.method}, seed {self.seed}, on {source.rows} source rows",
+            *wrapped("Features        ", self.data.features_text),
+            *listed,
+        ]
+
+    def _classes(self) -> list[str]:
+        lines = [f"{'Known classes':<32}{'source':>8}    {'target':>6}"]
+        for name, shares in list(self.class_mix.items())[:MOST_CLASSES]:
+            lines.append(f"  {_short(name, 28):<30}{shares.source:>8.1%} -> {shares.target:>6.1%}")
+        if len(self.class_mix) > MOST_CLASSES:
+            lines.append(f"  and {len(self.class_mix) - MOST_CLASSES} more")
+        for sentence in (self.known_classes.sentence, self.known_classes.accuracy_sentence):
+            lines += wrapped("  ", sentence) if sentence else []
+        return lines
+
+    def _rows(self) -> list[str]:
+        lines = wrapped("Groups          ", self.groups.sentence or "not looked for")
+        several = self.groups.groups if len(self.groups.groups) > 1 else []
+        for number, group in enumerate(several, 1):
+            examples = ", ".join(_short(row, 30) for row in group.examples)
+            lines += wrapped(f"  {number}  ", f"{group.text}, such as {examples}")
+        return lines + wrapped(
+            "Top novel rows  ", ", ".join(_short(row, 30) for row in self.top_rows[:MOST_ROWS])
+        )
+
+    def _doubts(self) -> list[str]:
+        doubts = [entry.sentence for entry in self.diagnostics if not entry.ok]
+        lines = [line for doubt in doubts for line in wrapped("  - ", doubt)]
+        return ["To check", *lines] if lines else []
+
+
+def _columns(head: Head) -> dict[str, Any]:
+    """The columns that heads of its kind have."""
+    of_some = ("value", "bound", "dropout", "logit_multiplier")
+    return {name: value for name, value in asdict(head).items() if value is not None or name not in of_some}
+
+
+def interval_text(value: float, low: float, high: float, high_identified: bool) -> str:
+    """A novel fraction and its ends.
+
+    >>> interval_text(0.1, 0.08, 1.0, high_identified=False)
+    '0.100 [0.080, not identified]'
+    """
+    return f"{value:.3f} [{low:.3f}, {f'{high:.3f}' if high_identified else 'not identified'}]"
+
+
+def wrapped(head: str, text: str) -> list[str]:
+    """Lines of a text behind ``head``, indented alike."""
+    return textwrap.wrap(text, _WIDTH, initial_indent=head, subsequent_indent=" " * len(head)) or [head.rstrip()]
+
+
+def _short(value: Any, most: int) -> str:
+    text = " ".join(str(value).split())
+    return text if len(text) <= most else text[: most - 1] + "…"

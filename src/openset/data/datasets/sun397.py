@@ -91,7 +91,7 @@ def load_sun397(path: str | Path, *, hierarchy: str = "paper", partial: bool = F
 
 def _columns(file: str) -> dict[str, tuple[str, ...]]:
     """A table of the hierarchy: one level-2 class a column, its subtypes below, columns of unequal length."""
-    text = (files("openset.data") / "hierarchy" / file).read_text(encoding="utf-8")
+    text = (files("openset.data.datasets") / "hierarchy" / file).read_text(encoding="utf-8")
     header, *body = csv.reader(text.splitlines())
     return {name: tuple(row[i] for row in body if row[i]) for i, name in enumerate(header)}
 

@@ -284,9 +284,9 @@ def test_a_folder_with_other_files_is_not_overwritten(result, tmp_path):
 
 def test_a_folder_in_use_is_refused_before_anything_is_computed(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(ValueError, match="in use as it is"):
+    with pytest.raises(ValueError, match="is the current folder or a mount point"):
         check_free(Path(), overwrite=False)
-    with pytest.raises(ValueError, match="in use as it is"):
+    with pytest.raises(ValueError, match="is the current folder or a mount point"):
         check_free(Path("/proc"), overwrite=True)
 
 

@@ -7,7 +7,6 @@ any moment the folder holds the old model or the new one, whole.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
@@ -22,6 +21,7 @@ from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save as dump_tensors
 
 from openset._utils.files import is_temporary, write_atomically
+from openset._utils.hashing import sha256
 from openset._utils.params import fitted_attributes
 from openset._utils.text import listed
 from openset._version import __version__
@@ -65,7 +65,7 @@ def save(model: Any, path: str | PathLike[str]) -> None:
         "fitted": _encode_fitted(model, tensors),
     }
     weights = dump_tensors(tensors)
-    digest = hashlib.sha256(weights).hexdigest()
+    digest = sha256(weights)
     manifest["weights"] = {"file": f"weights-{digest[:16]}.safetensors", "sha256": digest}
     manifest["sha256"] = _manifest_digest(manifest)
     folder.mkdir(parents=True, exist_ok=True)
@@ -149,7 +149,7 @@ def _read_weights(manifest: dict[str, Any], folder: Path) -> Tensors:
         data = (folder / name).read_bytes()
     except FileNotFoundError:
         raise ModelFormatError(f"{folder} is incomplete: {name} is missing.") from None
-    if hashlib.sha256(data).hexdigest() != manifest["weights"]["sha256"]:
+    if sha256(data) != manifest["weights"]["sha256"]:
         raise ModelFormatError(f"{folder / name} is truncated or was changed: its checksum is wrong.")
     try:
         loaded: Tensors = load_tensors(data)
@@ -223,7 +223,7 @@ def _encode_fitted(model: Any, tensors: Tensors) -> dict[str, Any]:
 
 def _manifest_digest(manifest: dict[str, Any]) -> str:
     content = {key: value for key, value in manifest.items() if key != "sha256"}
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+    return sha256(json.dumps(content, sort_keys=True))
 
 
 def _model_card(model: Any, method: Method, manifest: dict[str, Any]) -> str:
@@ -241,7 +241,7 @@ def _model_card(model: Any, method: Method, manifest: dict[str, Any]) -> str:
         f"| source rows | {model.n_source_} |",
         f"| target rows | {model.n_target_} |",
         f"| features | {' × '.join(map(str, shape))} |",
-        f"| known classes | {len(model.classes_)}: {_shortened(model.classes_)} |",
+        f"| known classes | {len(model.classes_)}: {listed(map(_cell, model.classes_), 12)} |",
         *(
             [f"| known classes by | {type(model.classifier_).__qualname__}, not in this folder |"]
             if foreign
@@ -269,8 +269,3 @@ def _model_card(model: Any, method: Method, manifest: dict[str, Any]) -> str:
 
 def _cell(value: Any) -> str:
     return str(value).replace("|", "\\|").replace("\n", " ")
-
-
-def _shortened(classes: Any, most: int = 12) -> str:
-    shown = ", ".join(_cell(label) for label in list(classes)[:most])
-    return shown + (", …" if len(classes) > most else "")

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from openset._utils.files import check_folder_replaceable, replacing_folder
-from openset._utils.text import listed
+from openset._utils.text import listed, shortened
 from openset.pipeline.settings import RunSettings, known_settings, to_toml
 
 if TYPE_CHECKING:
@@ -177,7 +177,7 @@ class Result:
 
     def save(self, folder: str | PathLike[str], *, overwrite: bool = False) -> None:
         """Write model, scored target, ``result.json``, settings and report to a folder, all or nothing."""
-        from openset.data.readers.writing import writing_table
+        from openset.data.writer import writing_table
 
         path = Path(folder)
         check_free(path, overwrite=overwrite)
@@ -313,12 +313,10 @@ def _wrapped(head: str, text: str) -> list[str]:
 
 
 def _short(value: Any, most: int) -> str:
-    text = " ".join(str(value).split())
-    return text if len(text) <= most else text[: most - 1] + "…"
+    return shortened(" ".join(str(value).split()), most)
 
 
 def _features_text(features: Any) -> str:
     if isinstance(features, Mapping):
         return f"{features['kind']} column {features['column']!r} through {features['encoder']}"
-    shown = ", ".join(features[:8])
-    return f"{len(features)}: {shown}" + (f" and {len(features) - 8} more" if len(features) > 8 else "")
+    return f"{len(features)}: {listed(features, 8)}"

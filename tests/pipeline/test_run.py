@@ -14,7 +14,6 @@ import pyarrow.parquet as pq
 import pytest
 
 import openset
-from openset._utils.files import replacing_folder
 from openset.pipeline.compare import compare_runs
 from openset.pipeline.result import check_free, read_summary
 from openset.pipeline.scored_table import score_rows
@@ -344,23 +343,6 @@ def test_a_closed_set_model_scores_no_table():
     X, y = make_rows(np.random.default_rng(0), {"cat": 60, "dog": 60})
     with pytest.raises(ValueError, match="without a target"):
         score_rows(openset.KNN().fit(X, y), X, np.arange(120))
-
-
-def test_a_folder_is_replaced_whole_or_not_at_all(tmp_path):
-    with replacing_folder(tmp_path / "run") as folder:
-        (folder / "a").write_text("1")
-
-    def fail():
-        with replacing_folder(tmp_path / "run") as folder:
-            (folder / "a").write_text("2")
-            raise RuntimeError
-
-    with pytest.raises(RuntimeError):
-        fail()
-    assert (tmp_path / "run" / "a").read_text() == "1"
-    with replacing_folder(tmp_path / "run") as folder:
-        (folder / "b").write_text("3")
-    assert [p.name for p in tmp_path.rglob("*")] == ["run", "b"]
 
 
 def test_a_result_file_of_another_kind(tmp_path):

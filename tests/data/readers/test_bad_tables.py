@@ -315,7 +315,11 @@ def test_a_gzip_file_without_its_name_is_read(tmp_path, name, text):
         ("plain.csv.gz", b"x,kind\n1,a\n", "is not a readable gzip file"),
         ("semicolons.csv", b"x;kind\n1;a\n", "separated by ';', so save it with commas"),
         ("tabs.csv", b"x\tkind\n1\ta\n", "so name it .tsv"),
-        ("wide.csv", b"x,kind\n1,2,a\n", "no row has as many fields as the header.*it has 3 fields where the header has 2"),
+        (
+            "wide.csv",
+            b"x,kind\n1,2,a\n",
+            "no row has as many fields as the header.*it has 3 fields where the header has 2",
+        ),
         ("blank.jsonl", b"\n\n", "has no rows"),
         ("half.jsonl", b'{"x": 1, "kind": "\\ud83d"}\n', "not valid Unicode: half of a surrogate pair"),
     ],

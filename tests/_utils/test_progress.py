@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from openset._utils.progress import progress_bar
+from openset._utils.progress import LogClock, progress_bar
 
 
 @pytest.mark.parametrize("started_at", [0, 40])
@@ -34,3 +34,18 @@ def test_a_log_gets_a_line_a_minute_and_the_last_one(monkeypatch, capsys):
     told = capsys.readouterr().err.splitlines()
     assert [line.split()[-3] for line in told] == ["30/60", "50/60"], told
     assert all(line.startswith("encoding") and line.rstrip().endswith("MiniLM") for line in told)
+
+
+def test_a_line_is_due_after_a_minute_or_when_asked_for(monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr("openset._utils.progress.time.monotonic", lambda: now[0])
+    clock = LogClock()
+    assert not clock.is_due()
+    now[0] += 59
+    assert not clock.is_due()
+    now[0] += 1
+    assert clock.is_due() and not clock.is_due()
+    now[0] += 30
+    assert clock.is_due(anyway=True)
+    now[0] += 59
+    assert not clock.is_due()

@@ -260,7 +260,7 @@ def test_wrong_input_to_the_other_commands(problem_files, tmp_path):
         (("score", run, problem_files / "target.csv", "--out", tmp_path / "x.xls"), "'.xls' is unknown"),
         (("score", run, problem_files / "target.csv", "--out", tmp_path / "no" / "x.csv"), "there is no folder"),
         (("score", run, tmp_path / "bad.csv", "--out", tmp_path / "x.csv"), "row 3"),
-        (("score", run, tmp_path / "bad.csv", "--out", tmp_path / "x.csv"), "mend them first"),
+        (("score", run, tmp_path / "bad.csv", "--out", tmp_path / "x.csv"), "fix them first"),
         (("evaluate", run, problem_files / "labelled.csv", "--label", "rid"), "is it the right label column?"),
         (("compare", run), "at least two"),
         (

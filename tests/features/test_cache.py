@@ -128,7 +128,7 @@ def test_a_damaged_file_starts_anew(tmp_path, damage):
         cache.file.write_bytes(content[: len(content) // 2 + 100])
     else:
         cache.file.write_bytes(content[:4096] + b"\x5a" * (len(content) - 4096))
-    with pytest.warns(UserWarning, match="damaged and starts anew"):
+    with pytest.warns(UserWarning, match="damaged: a new one is started"):
         found, stored = read_then_write(cache, kept)
     assert same(found, {k: kept[k] for k in found}) and same(stored, kept)
     with cache.open() as opened:

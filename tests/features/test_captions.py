@@ -95,5 +95,5 @@ def test_zoc_with_a_decoder_scores_saves_and_loads(decoder, clip_text, tmp_path)
 
 
 def test_embeddings_of_another_model_are_told(decoder):
-    with pytest.raises(ValueError, match="no multiple of the embeddings' 5"):
+    with pytest.raises(ValueError, match="not a multiple of the embeddings' 5"):
         propose_names(decoder, np.ones((2, 5)))

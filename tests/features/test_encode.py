@@ -119,7 +119,7 @@ def test_processes_that_share_a_cache_end_with_the_same_bits(tmp_path):
 
 
 def test_features_that_are_not_finite_are_refused_and_not_kept(tmp_path):
-    with pytest.raises(ValueError, match="row 0: the encoder gave features that are not finite"):
+    with pytest.raises(ValueError, match="row 0: the encoder returned features that are not finite"):
         run(["a", "b"], TinyEncoder(noise=np.inf), tmp_path)
     encoder = TinyEncoder()
     run(["a", "b"], encoder, tmp_path)

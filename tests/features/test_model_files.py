@@ -46,13 +46,13 @@ def test_a_hub_out_of_reach_is_told(monkeypatch):
         raise ConnectionError("no route to host")
 
     monkeypatch.setattr(huggingface_hub, "snapshot_download", fetch)
-    with pytest.raises(ValueError, match="hub did not give it \\(no route to host\\); download the model"):
+    with pytest.raises(ValueError, match="from the hub failed \\(no route to host\\); download the model"):
         model_directory("someone/bert")
 
 
 @pytest.mark.parametrize("name", ["./absent", "/absent", "a/b/c", "", Path("absent")])
 def test_what_is_neither_a_directory_nor_a_name_is_told(name):
-    with pytest.raises(ValueError, match="it is no directory, no hub name .*efficientnet_lite0, minilm"):
+    with pytest.raises(ValueError, match="it is not a directory, a hub name .*efficientnet_lite0, minilm"):
         model_directory(name)
 
 

@@ -120,7 +120,7 @@ def test_what_cannot_be_read_exactly_is_refused(sentence_bert):
     directory = sentence_bert(general={"prompts": {"find": "the "}, "default_prompt_name": "find"})
     config = directory / "1_Pooling" / "config.json"
     config.write_text(json.dumps({**json.loads(config.read_text()), "include_prompt": False}))
-    with pytest.raises(ValueError, match="leaves its prompt out"):
+    with pytest.raises(ValueError, match="excludes its prompt"):
         TextEncoder(directory)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from openset.features.encoder import Batch, Encoder
+from openset.features.base import Batch, Encoder
 
 
 class TinyEncoder(Encoder):

@@ -3,10 +3,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from openset.learn.reciprocal import reciprocal_outputs
 
 from openset.learn.architecture import Architecture
 from openset.learn.network import DropoutMasks, Network
-from openset.learn.reciprocal import reciprocal_outputs
 
 SEEDS = [np.random.SeedSequence(i) for i in range(3)]
 

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
+from openset.stats.conformal import benjamini_hochberg
 
 import openset
 from mutations import mutations, outcome
@@ -17,7 +18,6 @@ from openset._utils.files import replacing_folder
 from openset.pipeline.compare import compare_runs
 from openset.pipeline.result import check_free, read_summary
 from openset.pipeline.summary import Groups, ListedRows
-from openset.stats.conformal import benjamini_hochberg
 from openset.stats.thresholds import conformal_p_values
 from product_files import frame, make_rows
 
@@ -111,9 +111,9 @@ def test_a_folder_with_other_files_is_not_overwritten(result, tmp_path):
 
 def test_a_folder_in_use_is_refused_before_anything_is_computed(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(ValueError, match="in use as it is"):
+    with pytest.raises(ValueError, match="is the current folder or a mount point"):
         check_free(Path(), overwrite=False)
-    with pytest.raises(ValueError, match="in use as it is"):
+    with pytest.raises(ValueError, match="is the current folder or a mount point"):
         check_free(Path("/proc"), overwrite=True)
 
 

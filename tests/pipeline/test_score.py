@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 import openset
 from openset.data import read_table
-from openset.data.readers.writing import writing_table
+from openset.data.writer import writing_table
 from product_files import NAMES, frame, make_rows
 
 CODE = "import sys, openset; openset.score(*sys.argv[1:])"

@@ -6,12 +6,12 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from openset.stats.proportions import NOT_IDENTIFIED, ProportionEstimate
 
 from openset.pipeline.verdict import diagnose, give_verdict
 from openset.stats.bounded_shift import Counts
 from openset.stats.diagnostics import Diagnostic
 from openset.stats.novelty import NoveltyTest
-from openset.stats.proportions import NOT_IDENTIFIED, ProportionEstimate
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ from dataclasses import asdict
 import numpy as np
 import pytest
 
-from openset._utils.typed import plain
 from openset.persistence.codec import decode, encode
 from openset.stats.novelty import novelty_verdict
 from openset.stats.validation_scores import ValidationScores

@@ -1,3 +1,3 @@
-"""Small helpers that know nothing of the rest: parameters, arrays, files, threads, progress, text."""
+"""Small helpers for all of openset: parameters, arrays, files, hashing, threads, progress, text."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""From what people have (numpy, pandas, polars, pyarrow, torch) to arrays, with errors that help."""
+"""Rows and labels (numpy, pandas, polars, pyarrow, torch) as arrays, with errors that say what is wrong."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import column_or_1d
+
+from openset._utils.text import listed
 
 FLOAT_TYPES = (np.float64, np.float32, np.float16)
 
@@ -20,9 +20,9 @@ def is_torch_tensor(value: Any) -> bool:
 
 
 def as_rows(X: Any, name: str) -> Any:
-    """Torch tensors as numpy; data frames checked for columns that are no numbers; the rest as it is.
+    """Return torch tensors as numpy arrays, and all else unchanged. Refuse data frames with non-numeric columns.
 
-    scikit-learn's ``validate_data`` reads every frame that narwhals knows, column names included.
+    scikit-learn's ``validate_data`` reads every data frame that narwhals knows, with its column names.
     """
     if is_torch_tensor(X):
         tensor = X.detach().cpu()
@@ -33,15 +33,14 @@ def as_rows(X: Any, name: str) -> Any:
             column: dtype
             for column, dtype in frame.schema.items()
             if not (dtype.is_numeric() or isinstance(dtype, nw.Boolean))
-            # object columns that hold numbers are left to numpy's conversion
+            # numpy converts object columns that hold numbers
             and not (isinstance(dtype, nw.Object) and _holds_numbers(frame[column]))
         }
         if others:
-            listed = ", ".join(f"{column!r} ({dtype})" for column, dtype in list(others.items())[:5])
-            more = f" and {len(others) - 5} more" if len(others) > 5 else ""
+            found = listed(f"{column!r} ({dtype})" for column, dtype in others.items())
             raise ValueError(
-                f"{name} has columns that are not numbers: {listed}{more}. "
-                "Encode them as numbers (for example with sklearn's OneHotEncoder) or leave them out."
+                f"{name} has columns that are not numbers: {found}. "
+                "Encode them as numbers (for example with sklearn's OneHotEncoder) or drop them."
             )
     return X
 
@@ -55,7 +54,11 @@ def _holds_numbers(series: Any) -> bool:
 
 
 def as_labels(y: Any) -> NDArray[Any]:
-    """Labels as a one-dimensional array of any kind: strings, numbers, booleans."""
+    """Labels as a one-dimensional array of strings, numbers or booleans."""
+    # imported here because readers of tables import this module and need no scikit-learn
+    from sklearn.utils.multiclass import check_classification_targets
+    from sklearn.utils.validation import column_or_1d
+
     if y is None:
         raise ValueError(
             "fitting requires y to be passed, but the target y is None: give the known class of every source row."
@@ -68,7 +71,7 @@ def as_labels(y: Any) -> NDArray[Any]:
     if labels.dtype.kind not in "biufUSO":  # arrow-backed strings of pandas 3
         labels = labels.astype(object)
     if labels.dtype == object:
-        missing = sum(map(_is_missing, labels.tolist()))
+        missing = sum(map(is_missing, labels.tolist()))
         if missing:
             raise ValueError(f"y has {missing} missing labels: every source row needs one.")
         kinds = {type(label).__name__ for label in labels.tolist()}
@@ -80,13 +83,20 @@ def as_labels(y: Any) -> NDArray[Any]:
     return labels
 
 
-def _is_missing(label: Any) -> bool:
-    """None, NaN, or pandas' NA and NaT, of which the first has no truth value."""
-    return label is None or type(label).__name__ in ("NAType", "NaTType") or bool(label != label)
+def is_missing(value: Any) -> bool:
+    """Whether a value is None, NaN, pandas' NA, or a NaT of pandas or numpy.
+
+    >>> [is_missing(value) for value in (None, float("nan"), np.datetime64("NaT"), 0, "")]
+    [True, True, True, False, False]
+    """
+    if value is None or type(value).__name__ == "NAType":  # comparing NA gives NA, which has no truth value
+        return True
+    differs = value != value  # only NaN and NaT differ from themselves
+    return isinstance(differs, (bool, np.bool_)) and bool(differs)
 
 
 def resolve_novel_label(novel_label: Any, classes: NDArray[Any]) -> Any:
-    """The label of the new class: what the user asked for, else −1 for numbers and "novel" for the rest."""
+    """The label of the new class: the user's, or if that is None −1 for numbers and "novel" for other labels."""
     if novel_label is not None:
         return novel_label
     if classes.dtype.kind in "iuf":
@@ -99,7 +109,7 @@ def resolve_novel_label(novel_label: Any, classes: NDArray[Any]) -> Any:
 
 
 def with_novel(classes: NDArray[Any], novel_label: Any) -> NDArray[Any]:
-    """The known classes and the novel label in one array, of a type that can hold both unchanged.
+    """The known classes and the novel label in one array, of a dtype that holds both unchanged.
 
     >>> with_novel(np.array([0.5, 1.5]), -1), with_novel(np.array([7], dtype=np.uint64), -1)
     (array([ 0.5,  1.5, -1. ]), array([7, -1], dtype=object))
@@ -119,7 +129,7 @@ def with_novel(classes: NDArray[Any], novel_label: Any) -> NDArray[Any]:
 
 
 def as_objects(values: Sequence[Any]) -> NDArray[np.object_]:
-    """A one-dimensional object array, whatever the values are.
+    """A one-dimensional object array of any values.
 
     >>> as_objects([[1, 2], [3, 4]]).shape
     (2,)

@@ -1,4 +1,4 @@
-"""Paths and their names; files and folders that appear whole or not at all."""
+"""Paths and extensions; files and folders that are written whole or not at all."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from secrets import token_hex
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Yield a path beside ``path`` to write a file to; it takes its place when the block ends well.
+    """Yield a temporary path to write a file to; the file replaces ``path`` when the block ends without an error.
 
-    Whatever happens before that, an error, a full disk or a kill, ``path`` is what it was.
+    After an error, a full disk or a kill, ``path`` is unchanged.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
@@ -43,8 +43,8 @@ def write_atomically(path: Path, data: bytes) -> None:
 
 @contextmanager
 def replacing_folder(path: Path) -> Iterator[Path]:
-    """The same for a folder. One that is there is moved aside first, since a rename cannot replace it."""
-    path = path.resolve()  # a link stays a link
+    """Like :func:`replacing`, for a folder. An old folder is moved aside first: a rename cannot replace it."""
+    path = path.resolve()  # so that a link stays a link
     temporary, aside = _beside(path), _beside(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary.mkdir()
@@ -63,7 +63,7 @@ def replacing_folder(path: Path) -> Iterator[Path]:
 
 
 def check_parent(path: Path) -> None:
-    """Raise a FileNotFoundError or IsADirectoryError where no file can be written."""
+    """Raise an error where no file can be written: the parent folder is missing, or the path is a folder."""
     if not path.parent.is_dir():
         raise FileNotFoundError(f"{path} cannot be written: there is no folder {path.parent}.")
     if path.is_dir():
@@ -71,13 +71,15 @@ def check_parent(path: Path) -> None:
 
 
 def check_folder_replaceable(path: Path) -> None:
-    """Raise an error where :func:`replacing_folder` would fail at its end, after all the work.
+    """Raise an error now if :func:`replacing_folder` would fail at its end, after all the work.
 
-    The current folder and a mount point cannot be renamed; all else is tried out with an empty folder.
+    The current folder and a mount point cannot be renamed. Creating an empty folder tests the rest.
     """
     whole = path.resolve()
     if os.path.ismount(whole) or whole == Path.cwd():
-        raise ValueError(f"{path} is in use as it is, so it cannot be replaced: name a folder inside it.")
+        raise ValueError(
+            f"{path} is the current folder or a mount point and cannot be replaced: name a folder inside it."
+        )
     above = next(folder for folder in whole.parents if folder.is_dir())
     trial = _beside(above / "trial")
     trial.mkdir()
@@ -88,7 +90,7 @@ _TEMPORARY = ".writing-"
 
 
 def is_temporary(name: str) -> bool:
-    """Whether a name is that of something half-written, left behind by a kill."""
+    """Whether this is the name of a half-written file or folder, which a kill leaves behind."""
     return name.startswith(_TEMPORARY)
 
 
@@ -97,12 +99,12 @@ def _beside(path: Path) -> Path:
 
 
 def is_packed(path: Path) -> bool:
-    """Whether the name says that it is gzipped."""
+    """Whether the extension says that the file is gzipped."""
     return path.suffix.lower() == ".gz"
 
 
 def extension(path: Path) -> str:
-    """What tells a file's format, in lower case; both parts of a packed one.
+    """The extension that tells a file's format, in lower case; two parts if the file is gzipped.
 
     >>> extension(Path("rows.CSV.gz")), extension(Path("v1.2.parquet"))
     ('.csv.gz', '.parquet')
@@ -111,7 +113,7 @@ def extension(path: Path) -> str:
 
 
 def existing(path: str | Path, what: str) -> Path:
-    """The path, if something is there; else an error that says where ``what`` comes from."""
+    """The path, if it exists; else an error that ends with ``what``, a sentence on what to do."""
     found = Path(path).expanduser()
     if not found.exists():
         raise FileNotFoundError(f"{found} does not exist. {what}")

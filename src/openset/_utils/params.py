@@ -1,4 +1,4 @@
-"""Plain checks of parameters: each error says what was received and what is expected."""
+"""Checks of parameters: each error says what was received and what was expected."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def check_number(
 
 
 def check_numbers(name: str, values: Any, expected: str, *, high: float = math.inf) -> None:
-    """Raise unless ``values`` are some numbers in (0, high); ``expected`` says in words what they are."""
+    """Raise unless ``values`` is a non-empty list of numbers in (0, high); ``expected`` describes it in words."""
     if isinstance(values, str) or not isinstance(values, Iterable) or not list(values):
         raise ValueError(f"{name}={values!r} is not valid: expected {expected}.")
     for value in values:
@@ -60,7 +60,7 @@ def check_numbers(name: str, values: Any, expected: str, *, high: float = math.i
 def check_choice(name: str, value: Any, choices: Iterable[Any]) -> None:
     """Raise unless ``value`` is one of the choices."""
     allowed = list(choices)
-    # `in` alone would let 1 pass for True
+    # `in` alone would accept 1 for True
     if not any(value is choice or (isinstance(value, str) and value == choice) for choice in allowed):
         raise ValueError(f"{name}={value!r} is not valid: expected one of {', '.join(map(repr, allowed))}.")
 
@@ -74,11 +74,11 @@ def check_flag(name: str, value: Any) -> None:
 def takes_parameters_of(
     *parents: type, former: Mapping[str, str] | None = None, **defaults: Any
 ) -> Callable[[Init], Init]:
-    """For an ``__init__(self, *, own, **shared)``: show the parents' parameters in its signature too.
+    """Add the parents' parameters to the signature of an ``__init__(self, *, own, **shared)``.
 
-    scikit-learn reads parameters off the signature, so a subclass would otherwise have to repeat those of its
-    parents. ``defaults`` replaces some of the parents' defaults; ``former`` says of parameters that no longer
-    exist what to use instead.
+    scikit-learn reads the parameters from the signature, so without this a subclass must repeat those of its
+    parents. ``defaults`` replaces some of the parents' defaults. ``former`` maps the name of a removed parameter
+    to a sentence that says what to use instead.
 
     >>> class Plain:
     ...     def __init__(self, *, size=1): self.size = size
@@ -118,5 +118,5 @@ def takes_parameters_of(
 
 
 def fitted_attributes(model: Any) -> list[str]:
-    """The names of what fitting left behind: scikit-learn's convention of a trailing underscore."""
+    """The names of the attributes that fitting set: by scikit-learn's convention they end with an underscore."""
     return [name for name in vars(model) if name.endswith("_") and not name.startswith("_")]

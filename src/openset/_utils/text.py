@@ -1,4 +1,4 @@
-"""Words and lists for messages and tables."""
+"""Text for messages: short lists and short values."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 def listed(items: Iterable[Any], limit: int = 5) -> str:
-    """A few of many, for a message.
+    """The first few items, and how many more there are.
 
     >>> listed(["a", "b", "c"], limit=2)
     'a, b and 1 more'
@@ -26,3 +26,12 @@ def did_you_mean(name: str, names: Iterable[str]) -> str:
     """
     close = get_close_matches(name, list(names), n=1)
     return f" Did you mean {close[0]!r}?" if close else ""
+
+
+def shortened(text: str, limit: int) -> str:
+    """The text, cut to ``limit`` characters if it is longer.
+
+    >>> shortened("open-set", 8), shortened("open-set", 5)
+    ('open-set', 'open…')
+    """
+    return text if len(text) <= limit else text[: limit - 1] + "…"

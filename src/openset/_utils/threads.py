@@ -1,4 +1,4 @@
-"""Work done ahead of its use, and the cores left to it."""
+"""Work done ahead in threads, and how many threads torch uses."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 def one_ahead(items: Iterator[T]) -> Iterator[T]:
-    """The same items, each made in a thread while the caller works on the one before.
+    """Yield the same items; a thread produces the next item while the caller works on the current one.
 
     >>> list(one_ahead(iter([1, 2, 3])))
     [1, 2, 3]
@@ -27,7 +27,7 @@ def one_ahead(items: Iterator[T]) -> Iterator[T]:
 
 
 def mapped_ahead(function: Callable[[S], T], items: Iterable[S], workers: int) -> Iterator[T]:
-    """``function`` of every item, in order, computed by so many threads while the caller works on one before.
+    """Yield ``function(item)`` for every item, in order; ``workers`` threads compute ahead of the caller.
 
     >>> list(mapped_ahead(abs, [-1, 2, -3], workers=2))
     [1, 2, 3]
@@ -44,10 +44,10 @@ def mapped_ahead(function: Callable[[S], T], items: Iterable[S], workers: int) -
 
 @contextmanager
 def torch_on_one_thread() -> Iterator[int]:
-    """Torch computes on one thread in this thread and those started here; gives how many it had.
+    """Let torch use one thread for each computation; yield how many threads it used before.
 
-    So many threads with a batch each are quicker than all of them at one product: torch's own threads wait for
-    one another in a busy loop, and a thread that reads beside them makes every product wait for it.
+    Several threads with a batch each are faster than all of them on one product: torch's own threads wait for
+    each other in a busy loop, so one thread that reads data at the same time delays every product.
     """
     import torch
 

@@ -86,7 +86,7 @@ def _columns(
 ) -> tuple[NDArray[Any], NDArray[np.str_], NDArray[np.str_]]:
     """Features, classes and subtypes; all splits share what was read, until the file is ``changed``."""
     from openset.data import read_table
-    from openset.data.readers.sources import open_source
+    from openset.data.readers.open import open_source
     from openset.data.readers.tables import numeric_columns
 
     columns = features or tuple(numeric_columns(open_source(path), label, subtype))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from openset._utils.hashing import arrays_sha256
 from openset._utils.params import check_choice, check_number
 
 Setting = Literal["shift", "no-shift"]
@@ -124,16 +124,6 @@ def build_problem(
     return get_source(dataset).build(setting, novel, seed, data_dir, **options)
 
 
-def rows_checksum(*arrays: NDArray[Any]) -> str:
-    """A checksum of shapes and values, for problems that have no manifest of their own."""
-    digest = hashlib.sha256()
-    for array in arrays:
-        plain = array if array.dtype.kind in "biuf" else array.astype(str)
-        digest.update(f"{plain.dtype}{plain.shape}".encode())
-        digest.update(np.ascontiguousarray(plain).tobytes())
-    return digest.hexdigest()
-
-
 def problem_from_split(rows: NDArray[Any], split: Any, *, stand_in_for: str = "") -> BenchProblem:
     """The problem of a shift builder's split (row numbers with labels) and the features of all rows.
 
@@ -149,7 +139,7 @@ def problem_from_split(rows: NDArray[Any], split: Any, *, stand_in_for: str = ""
         y_target=split.label[split.target],
         novel_fraction=split.novel_fraction,
         novel_label=split.novel_label,
-        manifest_checksum=rows_checksum(np.array(split.manifest.checksum), X, X_target, X_test),
+        manifest_checksum=arrays_sha256(np.array(split.manifest.checksum), X, X_target, X_test),
         stand_in_for=stand_in_for,
     )
 
@@ -204,7 +194,7 @@ def problem_of(
         y_target=y_target,
         novel_fraction=float((y_target == novel_label).mean()),
         novel_label=novel_label,
-        manifest_checksum=rows_checksum(X, y, X_target, y_target, X_test, y_test),
+        manifest_checksum=arrays_sha256(X, y, X_target, y_target, X_test, y_test),
     )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import functools
-import hashlib
 import json
 import os
 import sys
@@ -16,6 +15,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from openset._utils.hashing import sha256
 from openset._version import __version__
 from openset.bench.environment import environment
 from openset.bench.problems import BenchProblem, Setting, build_problem, get_source
@@ -49,7 +49,7 @@ class Run:
 
     def key(self, code: str) -> str:
         """What identifies the run's result: everything it depends on."""
-        return hashlib.sha256(_canonical({**asdict(self), "code": code}).encode()).hexdigest()
+        return sha256(_canonical({**asdict(self), "code": code}))
 
     @property
     def split(self) -> tuple[str, int]:
@@ -136,7 +136,7 @@ def expand(spec: Spec, data_dir: Path | None = None) -> list[PlannedRun]:
 def code_version() -> str:
     """The version, and a checksum of the package's code that can change a run's numbers."""
     root = Path(__file__).parents[1]
-    digest = hashlib.sha256()
+    computing = []
     for path in sorted(root.rglob("*.py")):
         place = path.relative_to(root)
         folder = place.parts[0]
@@ -144,8 +144,8 @@ def code_version() -> str:
             continue
         if folder == "bench" and place.name not in _COMPUTING_IN_BENCH:
             continue
-        digest.update(f"{place}\0{_what_runs(path.read_text('utf-8'))}".encode())
-    return f"{__version__}+{digest.hexdigest()[:12]}"
+        computing.append(f"{place}\0{_what_runs(path.read_text('utf-8'))}")
+    return f"{__version__}+{sha256(''.join(computing))[:12]}"
 
 
 def _what_runs(source: str) -> str:

@@ -98,7 +98,7 @@ def fit(
     Example: openset fit known.parquet new.parquet --label kind --out run
     """
     with helpful_errors(verbose, FLAGS):
-        from openset._utils.extras import require_pyarrow
+        from openset._utils.extras import require
         from openset.pipeline.result import check_free
         from openset.pipeline.settings import RunSettings, merged, parse_assignments, read_settings
 
@@ -126,7 +126,7 @@ def fit(
         if out is None:
             raise ValueError("no folder to write to is named: pass --out RUN.")
         check_free(out, overwrite=overwrite)
-        require_pyarrow("Writing the scored target")
+        require("pyarrow", "Writing the scored target", "data")
         given = {name: value for name, value in vars(asked).items() if name not in ("source", "target")}
 
         from openset.pipeline.run import run

@@ -10,7 +10,7 @@ import typer
 from openset.commands.console import AsJson, Quiet, Verbose, helpful_errors, show_json
 
 _FLAGS = {
-    "Mend them, or leave them out with skip_bad=True.": "Every row must be scored: mend them first.",
+    "Fix them, or skip them with skip_bad=True.": "Every row must be scored: fix them first.",
 }
 
 

@@ -1,4 +1,4 @@
-"""The paper's datasets and their stand-ins, and reading what users have."""
+"""Reading tables, arrays and images; the paper's datasets and their stand-ins."""
 
 from __future__ import annotations
 

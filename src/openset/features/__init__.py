@@ -1,4 +1,6 @@
-"""Text and images to features: embedded or own encoders, cached on disk. Needs the extra ``encoders``.
+"""From text and images to features: packaged encoders or your own, with a cache on disk.
+
+They need the extra ``encoders``.
 
 >>> from openset.features import encode_texts
 >>> X = encode_texts(["a short text", "another one"], progress=False, cache=False)

@@ -1,4 +1,4 @@
-"""Features on disk, one entry a row: shared between processes, checked when read, limited in size."""
+"""The feature cache, an SQLite file: shared between processes, checked when read, limited in size."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from pathlib import Path
 
 import numpy as np
 
-from openset.features.encoder import Features
+from openset.features.base import Features
 
 GIBIBYTE = 2**30
 _FILE = "features-v1.sqlite"
 _KEYS_PER_QUERY = 500
 _EVICTED_AT_ONCE = 64
 
-# The features stand apart from the marks of use, so that marking a row as used does not rewrite its features.
+# Two tables, so that marking a row as used does not rewrite its features.
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS entries (id INTEGER PRIMARY KEY, key BLOB NOT NULL UNIQUE, used INTEGER NOT NULL);
 CREATE INDEX IF NOT EXISTS entries_by_use ON entries (used, id);
@@ -31,7 +31,7 @@ CREATE TABLE IF NOT EXISTS features (id INTEGER PRIMARY KEY, checksum BLOB NOT N
 
 
 def default_directory() -> Path:
-    """``$OPENSET_CACHE``, or ``openset`` in the place where the platform keeps caches."""
+    """``$OPENSET_CACHE``, or ``openset`` in the platform's folder for caches."""
     if own := os.environ.get("OPENSET_CACHE"):
         return Path(own).expanduser()
     if sys.platform == "darwin":
@@ -43,14 +43,14 @@ def default_directory() -> Path:
 
 @dataclass(frozen=True)
 class FeatureCache:
-    """Where encoded rows are kept, and how many bytes they may take before the least recently used go.
+    """Where features are stored, and how many bytes they may take before the least recently used are removed.
 
     >>> FeatureCache("features", limit=2**30).file.name
     'features-v1.sqlite'
     """
 
     directory: str | Path | None = None
-    """``None``: ``$OPENSET_CACHE``, or where the platform keeps caches."""
+    """``None``: ``$OPENSET_CACHE``, or the platform's folder for caches."""
     limit: int = 5 * GIBIBYTE
 
     def __post_init__(self) -> None:
@@ -59,12 +59,12 @@ class FeatureCache:
 
     @property
     def file(self) -> Path:
-        """The SQLite database that holds the entries."""
+        """The SQLite file."""
         return (default_directory() if self.directory is None else Path(self.directory).expanduser()) / _FILE
 
     @contextmanager
     def open(self) -> Iterator[OpenCache]:
-        """The cache, open for reading and writing."""
+        """Open the cache for reading and writing."""
         cache = OpenCache(self.file, self.limit)
         try:
             yield cache
@@ -72,12 +72,12 @@ class FeatureCache:
             cache.close()
 
     def clear(self) -> None:
-        """Forget every entry. Do this while no process uses the cache."""
+        """Delete every entry. No process may use the cache meanwhile."""
         _remove(self.file)
 
 
 class OpenCache:
-    """A connection to the entries. All of one connection's reads and writes count as one use."""
+    """A connection to the cache. All reads and writes of one connection count as one use."""
 
     def __init__(self, file: Path, limit: int) -> None:
         self._file, self._limit = file, limit
@@ -89,10 +89,10 @@ class OpenCache:
                 f"cannot open the feature cache {file} ({error}); pass another directory or set OPENSET_CACHE"
             ) from error
         except sqlite3.DatabaseError:
-            self._start_anew()
+            self._start_new()
 
     def get(self, keys: Collection[bytes]) -> dict[bytes, Features]:
-        """The features kept under these keys; those that fail their checksum are dropped, not returned."""
+        """The features stored under these keys. Entries with a wrong checksum are deleted, not returned."""
         try:
             found = self._read(keys)
             if found:
@@ -105,9 +105,9 @@ class OpenCache:
             return {}
 
     def put(self, features: Mapping[bytes, Features]) -> dict[bytes, Features]:
-        """Keep features, and return what is kept: where another process was first, its numbers stand.
+        """Store features, and return what is stored: the numbers of another process if it was first.
 
-        So all that share a cache end with the same bits, though their batches may have differed.
+        So all processes that share a cache get the same bits, even if their batches differed.
         """
         try:
             return self._put(features)
@@ -124,7 +124,7 @@ class OpenCache:
         return int((pages - free) * page_size)
 
     def close(self) -> None:
-        """Close the connection; the last one to close folds the journal into the database."""
+        """Close the connection. The last one to close writes the journal into the database."""
         self._connection.close()
 
     def _connect(self) -> None:
@@ -140,7 +140,7 @@ class OpenCache:
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
-        """All or nothing, also when the process is killed; waits for other writers."""
+        """All statements or none are stored, even if the process is killed. Waits for other writers."""
         self._connection.execute("BEGIN IMMEDIATE")
         try:
             yield
@@ -151,19 +151,19 @@ class OpenCache:
         self._connection.execute("COMMIT")
 
     def _read(self, keys: Collection[bytes]) -> dict[bytes, Features]:
-        found, spoilt = {}, []
+        found, damaged = {}, []
         ordered = list(keys)
         for start in range(0, len(ordered), _KEYS_PER_QUERY):
             some = ordered[start : start + _KEYS_PER_QUERY]
-            places = ",".join("?" * len(some))
+            marks = ",".join("?" * len(some))
             query = "SELECT id, key, checksum, data FROM entries LEFT JOIN features USING (id) WHERE key IN"
-            rows = self._connection.execute(f"{query} ({places})", some)
+            rows = self._connection.execute(f"{query} ({marks})", some)
             for id_, key, checksum, data in rows:
                 if isinstance(data, bytes) and checksum == _checksum(key, data):
                     found[key] = np.frombuffer(data, dtype="<f4").astype(np.float32, copy=False)
                 else:
-                    spoilt.append((id_,))
-        self._delete(spoilt)
+                    damaged.append((id_,))
+        self._delete(damaged)
         return found
 
     def _delete(self, ids: list[tuple[int]]) -> None:
@@ -188,7 +188,7 @@ class OpenCache:
         return {**features, **kept}
 
     def _evict(self) -> None:
-        """Above the limit, drop the least recently used entries until a tenth of it is free again."""
+        """Above the limit, delete the least recently used entries until a tenth of the limit is free."""
         if self.size() <= self._limit:
             return
         oldest = "SELECT id FROM entries ORDER BY used, id LIMIT ?"
@@ -201,27 +201,27 @@ class OpenCache:
         self._connection.executescript("PRAGMA incremental_vacuum")  # execute() would free one page only
 
     def _recover(self, error: sqlite3.DatabaseError) -> None:
-        """Start anew where the file is damaged; other errors (a full disk, a lock kept for a minute) pass."""
+        """If the file is damaged, start a new one. Raise other errors: a full disk, a lock held for a minute."""
         if isinstance(error, sqlite3.OperationalError):
             raise error
-        self._start_anew()
+        self._start_new()
 
-    def _start_anew(self) -> None:
-        warnings.warn(f"the feature cache {self._file} is damaged and starts anew", stacklevel=2)
+    def _start_new(self) -> None:
+        warnings.warn(f"the feature cache {self._file} is damaged: a new one is started", stacklevel=2)
         self._connection.close()
         _remove(self._file)
         self._connect()
 
 
 class NoCache:
-    """Keeps nothing."""
+    """In place of a cache: stores nothing."""
 
     def get(self, keys: Collection[bytes]) -> dict[bytes, Features]:
-        """Nothing is found."""
+        """Return nothing."""
         return {}
 
     def put(self, features: Mapping[bytes, Features]) -> dict[bytes, Features]:
-        """What was given."""
+        """Return the features as given."""
         return dict(features)
 
 
@@ -235,7 +235,7 @@ def _remove(file: Path) -> None:
 
 
 def _switch_to_wal(connection: sqlite3.Connection) -> None:
-    """Readers then never wait for writers. SQLite does not wait for this one lock itself, so we do."""
+    """Write-ahead logging: readers never wait for writers. SQLite does not wait for this lock, so we do."""
     for _ in range(600):
         try:
             connection.execute("PRAGMA journal_mode = WAL").fetchone()

@@ -1,4 +1,4 @@
-"""ZOC's names: a caption decoder proposes them for an image's embedding, CLIP's text model embeds them."""
+"""Class names for ZOC: a caption decoder proposes names for an image embedding, CLIP's text model embeds them."""
 
 from __future__ import annotations
 
@@ -9,16 +9,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from openset.errors import MissingExtraError
-from openset.features.encoder import load_pretrained
-from openset.features.model_files import model_directory
+from openset._utils.extras import require
+from openset.features.model_files import load_pretrained, model_directory
 
 PROMPT = "This is a photo of a {}"
 _BATCH = 64
 
 
 def embed_names(text_encoder: str, names: Sequence[str]) -> NDArray[np.float64]:
-    """Embeddings (names, d) of "This is a photo of a ⟨name⟩" by the text half of a CLIP model in a folder."""
+    """Embeddings (names, d) of "This is a photo of a ⟨name⟩" by the text model of a CLIP model in a folder."""
     import torch
 
     tokenizer, model = _text_model(text_encoder)
@@ -34,11 +33,11 @@ def embed_names(text_encoder: str, names: Sequence[str]) -> NDArray[np.float64]:
 def propose_names(
     decoder: str, images: NDArray[np.floating], known: Sequence[str] = (), *, steps: int = 10, top: int = 35
 ) -> list[list[str]]:
-    """For each image embedding the names that a caption decoder thinks of, without the known ones.
+    """For each image embedding, the names that a caption decoder proposes, without the known ones.
 
-    The decoder writes a caption greedily, ``steps`` tokens at most, and the ``top`` likeliest tokens at each step
-    are its proposals. It is a BERT generation decoder with cross-attention, whose width is a multiple of the
-    embedding's: the embedding, repeated to that width, is what it attends to.
+    The decoder writes a caption of at most ``steps`` tokens greedily; the ``top`` most likely tokens at each step
+    are its proposals. It is a BERT generation decoder with cross-attention. Its width is a multiple of the
+    embedding's: it attends to the embedding, repeated to that width.
     """
     import torch
 
@@ -46,7 +45,7 @@ def propose_names(
     width = model.config.hidden_size
     if width % images.shape[1]:
         raise ValueError(
-            f"{decoder} attends to {width} numbers, which is no multiple of the embeddings' {images.shape[1]}: "
+            f"{decoder} attends to {width} numbers, not a multiple of the embeddings' {images.shape[1]}: "
             "it was trained on embeddings of another model."
         )
     unwanted = {name.casefold() for name in known}
@@ -62,18 +61,18 @@ def propose_names(
 def propose_embeddings(
     decoder: str, text_encoder: str, images: NDArray[np.floating], known: Sequence[str]
 ) -> list[NDArray[np.float64]]:
-    """The names proposed for each image, embedded; each distinct name is embedded once."""
+    """Embeddings of the names proposed for each image. Each distinct name is embedded once."""
     proposed = propose_names(decoder, images, known)
     distinct = list(dict.fromkeys(name for names in proposed for name in names))
     if not distinct:
         return [np.empty((0, images.shape[1]))] * len(proposed)
-    place = {name: i for i, name in enumerate(distinct)}
+    index = {name: i for i, name in enumerate(distinct)}
     vectors = embed_names(text_encoder, distinct)
-    return [vectors[[place[name] for name in names]] for names in proposed]
+    return [vectors[[index[name] for name in names]] for names in proposed]
 
 
 def _likeliest_tokens(model: Any, seen: Any, steps: int, top: int) -> list[list[int]]:
-    """For each image the likeliest tokens at every step of its greedy caption, until that ends."""
+    """For each image, the most likely tokens at every step of its greedy caption, until the caption ends."""
     import torch
 
     start, end = model.config.bos_token_id, model.config.eos_token_id
@@ -95,35 +94,29 @@ def _likeliest_tokens(model: Any, seen: Any, steps: int, top: int) -> list[list[
 
 
 def _word(tokenizer: Any, token: int) -> str:
-    """A token as a name, empty where it is none: special, a piece of a word, or without letters."""
+    """The word of a token; empty if it is special, a piece of a word, a single letter, or not only letters."""
     if token in tokenizer.all_special_ids:
         return ""
-    found = tokenizer.convert_ids_to_tokens(token)  # None where the model has more tokens than the tokenizer
+    found = tokenizer.convert_ids_to_tokens(token)  # None if the model has more tokens than the tokenizer
     text = (found or "").removeprefix("▁")
     return text if text.isalpha() and len(text) > 1 else ""
 
 
 @lru_cache(maxsize=1)
 def _text_model(folder: str) -> tuple[Any, Any]:
-    transformers = _transformers()
-    directory = model_directory(folder)
-    model = load_pretrained(transformers.CLIPTextModelWithProjection, directory, "cpu")
-    return transformers.AutoTokenizer.from_pretrained(directory, local_files_only=True), model
+    return _tokenizer_and_model(folder, "CLIPTextModelWithProjection")
 
 
 @lru_cache(maxsize=1)
 def _caption_model(folder: str) -> tuple[Any, Any]:
-    transformers = _transformers()
-    directory = model_directory(folder)
-    model = load_pretrained(transformers.BertGenerationDecoder, directory, "cpu")
+    tokenizer, model = _tokenizer_and_model(folder, "BertGenerationDecoder")
     if not model.config.add_cross_attention:
         raise ValueError(f"{folder} is a decoder without cross-attention: it cannot attend to an image.")
+    return tokenizer, model
+
+
+def _tokenizer_and_model(folder: str, loader: str) -> tuple[Any, Any]:
+    transformers = require("transformers", "the caption decoder", "encoders")
+    directory = model_directory(folder)
+    model = load_pretrained(getattr(transformers, loader), directory, "cpu")
     return transformers.AutoTokenizer.from_pretrained(directory, local_files_only=True), model
-
-
-def _transformers() -> Any:
-    try:
-        import transformers
-    except ModuleNotFoundError as error:
-        raise MissingExtraError("the caption decoder", "encoders") from error
-    return transformers

@@ -1,4 +1,4 @@
-"""Encode texts and images: what is cached is read, the rest computed in batches and kept as it comes."""
+"""``encode_texts`` and ``encode_images``: cached rows are read, the others are computed and cached in batches."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import numpy as np
 
 from openset._utils.progress import progress_bar
 from openset._utils.threads import one_ahead
+from openset.features.base import Encoder, Features
 from openset.features.cache import FeatureCache, NoCache, OpenCache
-from openset.features.encoder import Encoder, Features
-from openset.features.images import EMBEDDED, ImageEncoder
+from openset.features.images import LITE, ImageEncoder
 from openset.features.model_files import model_directory
 from openset.features.text import TextEncoder
 
@@ -23,14 +23,14 @@ Cache = bool | str | Path | FeatureCache
 def load_encoder(name: str | Path, **settings: Any) -> TextEncoder | ImageEncoder:
     """The encoder of a packaged name, a model directory or a hub name; ``settings`` are its keyword arguments.
 
-    What prepares images (CLIP among them) is an image encoder, anything else a text encoder.
+    A model that preprocesses images, such as CLIP, gives an image encoder; any other gives a text encoder.
 
     >>> load_encoder("minilm", max_tokens=32).settings["max_tokens"]
     32
     """
     directory = model_directory(name)
-    sees = name == EMBEDDED or (directory / "preprocessor_config.json").is_file()
-    return ImageEncoder(name, **settings) if sees else TextEncoder(name, **settings)
+    takes_images = name == LITE or (directory / "preprocessor_config.json").is_file()
+    return ImageEncoder(name, **settings) if takes_images else TextEncoder(name, **settings)
 
 
 def encode_texts(
@@ -46,10 +46,11 @@ def encode_texts(
     Parameters
     ----------
     texts : strings, in a list, an array or a column.
-    encoder : as :class:`TextEncoder` takes it, or one ready made, which keeps its model in memory between calls.
-    cache : ``True`` keeps features in the default place (``$OPENSET_CACHE``), ``False`` nowhere, a path there;
-        a :class:`FeatureCache` also sets a limit. Rows already there are not computed again.
-    progress : whether a bar is shown while rows are computed.
+    encoder : the model of a :class:`TextEncoder`, or such an encoder, which keeps its model in memory.
+    batch_size : texts computed at a time.
+    cache : ``True`` stores features in the default directory (``$OPENSET_CACHE``), a path in that directory,
+        ``False`` nowhere; a :class:`FeatureCache` also sets a size limit. Cached rows are not computed again.
+    progress : whether to show a progress bar while rows are computed.
     """
     if isinstance(texts, str):
         raise ValueError("texts is one string; pass a list of texts")
@@ -59,7 +60,7 @@ def encode_texts(
 
 def encode_images(
     images: Iterable[Any],
-    encoder: str | Path | ImageEncoder = EMBEDDED,
+    encoder: str | Path | ImageEncoder = LITE,
     *,
     batch_size: int = 32,
     cache: Cache = True,
@@ -80,7 +81,7 @@ def encode_images(
 
 
 def encode(items: Sequence[Any], encoder: Encoder, *, batch_size: int, cache: Cache, progress: bool) -> Features:
-    """Features of items by an encoder: read if cached, else computed and kept batch by batch."""
+    """Features of items: read if they are cached, otherwise computed and cached batch by batch."""
     if batch_size < 1:
         raise ValueError(f"batch_size must be at least 1, got {batch_size}")
     if not items:
@@ -93,7 +94,7 @@ def encode(items: Sequence[Any], encoder: Encoder, *, batch_size: int, cache: Ca
         with progress_bar("encoding", enabled=progress and bool(missing)) as update:
             for batch in one_ahead(encoder.batches(items, missing, batch_size)):
                 batch_keys = [keys[row] for row in batch.rows]
-                elsewhere = store.get(batch_keys)  # another process may have come here first
+                elsewhere = store.get(batch_keys)  # another process may have computed them by now
                 if len(elsewhere) < len(batch_keys):
                     computed = _finite(encoder.forward(batch.inputs), batch.rows)
                     elsewhere = store.put(dict(zip(batch_keys, computed, strict=True)))
@@ -111,12 +112,12 @@ def _opened(cache: Cache) -> AbstractContextManager[OpenCache | NoCache]:
 
 
 def _as_list(items: Any) -> list[Any]:
-    """Columns of pyarrow give scalars when iterated, and lists of Python values when asked."""
+    """A list of Python values; iterating over a pyarrow column would give pyarrow scalars."""
     return items.to_pylist() if hasattr(items, "to_pylist") else list(items)
 
 
 def _finite(features: Features, rows: Sequence[int]) -> Features:
     bad = ~np.isfinite(features).all(axis=1)
     if bad.any():
-        raise ValueError(f"row {rows[int(bad.argmax())]}: the encoder gave features that are not finite numbers")
+        raise ValueError(f"row {rows[int(bad.argmax())]}: the encoder returned features that are not finite")
     return features

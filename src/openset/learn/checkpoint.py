@@ -7,7 +7,6 @@ weights that the same fit would have had without the kill.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -22,6 +21,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as dump_tensors
 
 from openset._utils.files import write_atomically
+from openset._utils.hashing import digest
 from openset._version import __version__
 from openset.persistence.codec import Tensors, decode, encode
 
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 FILE = "training.safetensors"
 LARGEST_SHARE = 0.1
 """Of the training time, at most this goes into writing checkpoints."""
-_BLOCK_BYTES = 1 << 24
 
 State = dict[str, Any]
 
@@ -108,18 +107,3 @@ def fingerprint_of(
         "seed": digest(*(repr(plan.seed) for plan in plans), *rows),
         "initial weights": digest(*initial_weights, *initial_weights.values()),
     }
-
-
-def digest(*parts: str | NDArray[Any]) -> str:
-    """One hash of texts and arrays, these read in blocks so that memory-mapped ones stay on disk."""
-    total = hashlib.blake2b(digest_size=16)
-    for part in parts:
-        if isinstance(part, str):
-            total.update(f"{len(part)}:{part}".encode())
-            continue
-        total.update(f"{part.dtype.str}{part.shape}".encode())
-        rows = max(1, _BLOCK_BYTES * len(part) // max(part.nbytes, 1)) if part.ndim else 1
-        for start in range(0, len(part) if part.ndim else 1, rows):
-            block = part[start : start + rows] if part.ndim else part
-            total.update(np.ascontiguousarray(block).data)
-    return total.hexdigest()

@@ -7,7 +7,6 @@ any moment the folder holds the old model or the new one, whole.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
@@ -23,6 +22,7 @@ from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save as dump_tensors
 
 from openset._utils.files import is_temporary, write_atomically
+from openset._utils.hashing import sha256
 from openset._utils.params import fitted_attributes
 from openset._utils.text import listed
 from openset._utils.typed import read_as, read_json
@@ -89,7 +89,7 @@ def save(model: Any, path: str | PathLike[str]) -> None:
     tensors: Tensors = {}
     parameters, fitted = _encode_parameters(model, tensors), _encode_fitted(model, tensors)
     weights = dump_tensors(tensors)
-    digest = hashlib.sha256(weights).hexdigest()
+    digest = sha256(weights)
     manifest = Manifest(
         format=FORMAT,
         format_version=FORMAT_VERSION,
@@ -195,7 +195,7 @@ def _read_weights(manifest: Manifest, folder: Path) -> Tensors:
         data = (folder / name).read_bytes()
     except FileNotFoundError:
         raise ModelFormatError(f"{folder} is incomplete: {name} is missing.") from None
-    if hashlib.sha256(data).hexdigest() != manifest.weights.sha256:
+    if sha256(data) != manifest.weights.sha256:
         raise ModelFormatError(f"{folder / name} is truncated or was changed: its checksum is wrong.")
     try:
         loaded: Tensors = load_tensors(data)
@@ -271,7 +271,7 @@ def _encode_fitted(model: Any, tensors: Tensors) -> dict[str, Any]:
 
 def _manifest_digest(content: dict[str, Any]) -> str:
     rest = {key: value for key, value in content.items() if key != "sha256"}
-    return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
+    return sha256(json.dumps(rest, sort_keys=True))
 
 
 def _model_card(model: Any, method: Method, saved: str) -> str:
@@ -289,7 +289,7 @@ def _model_card(model: Any, method: Method, saved: str) -> str:
         f"| source rows | {model.n_source_} |",
         f"| target rows | {model.n_target_} |",
         f"| features | {' × '.join(map(str, shape))} |",
-        f"| known classes | {len(model.classes_)}: {_shortened(model.classes_)} |",
+        f"| known classes | {len(model.classes_)}: {listed(map(_cell, model.classes_), 12)} |",
         *(
             [f"| known classes by | {type(model.classifier_).__qualname__}, not in this folder |"]
             if foreign
@@ -317,8 +317,3 @@ def _model_card(model: Any, method: Method, saved: str) -> str:
 
 def _cell(value: Any) -> str:
     return str(value).replace("|", "\\|").replace("\n", " ")
-
-
-def _shortened(classes: Any, most: int = 12) -> str:
-    shown = ", ".join(_cell(label) for label in list(classes)[:most])
-    return shown + (", …" if len(classes) > most else "")

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from openset._utils.text import listed
 from openset.data.readers.columns import has_value
+from openset.data.readers.open import open_source
 from openset.data.readers.records import Records
-from openset.data.readers.sources import open_source
 from openset.data.readers.tables import holds_row_numbers, iter_batches, read_table
 from openset.pipeline.settings import RunSettings
 from openset.pipeline.summary import EncodedColumn

@@ -80,7 +80,7 @@ class Result:
 
     def save(self, folder: str | PathLike[str], *, overwrite: bool = False) -> None:
         """Write model, scored target, ``result.json``, settings and report to a folder, all or nothing."""
-        from openset.data.readers.writing import writing_table
+        from openset.data.writer import writing_table
 
         path = Path(folder)
         check_free(path, overwrite=overwrite)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import platform
 import time
@@ -17,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from openset._utils.hashing import path_sha256
 from openset._utils.typed import plain
 from openset._version import __version__
 from openset.data.readers.records import Records
@@ -276,18 +276,7 @@ def _path(data: Any) -> str | None:
 
 def _origin(data: Any, records: Records) -> Origin:
     path = _path(data)
-    return Origin(path, len(records), records.n_skipped, None if path is None else digest(Path(path)))
-
-
-def digest(path: Path) -> str:
-    """SHA-256 of a file, or of the names and contents of all files below a folder."""
-    if path.is_file():
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    whole = hashlib.sha256()
-    for file_path in sorted(p for p in path.rglob("*") if p.is_file()):
-        whole.update(f"{file_path.relative_to(path).as_posix()}\0{digest(file_path)}\0".encode())
-    return whole.hexdigest()
+    return Origin(path, len(records), records.n_skipped, None if path is None else path_sha256(Path(path)))
 
 
 def _check_unchanged(role: str, origin: Origin) -> None:
@@ -296,7 +285,7 @@ def _check_unchanged(role: str, origin: Origin) -> None:
         raise ValueError(f"the {role} was a data frame, which the run's folder does not hold: fit from a file.")
     if not Path(path).exists():
         raise FileNotFoundError(f"the {role} was read from {path}, which is gone: put it back to go on.")
-    if digest(Path(path)) != origin.sha256:
+    if path_sha256(Path(path)) != origin.sha256:
         raise ValueError(f"the {role} {path} changed since the run was fitted: fit again.")
 
 

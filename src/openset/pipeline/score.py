@@ -15,7 +15,7 @@ import numpy as np
 from openset._utils.progress import progress_bar
 from openset._utils.threads import mapped_ahead, one_ahead, torch_on_one_thread
 from openset.data.readers.records import Records
-from openset.data.readers.writing import check_writable, writing_table
+from openset.data.writer import check_writable, writing_table
 from openset.methods._network import NetworkClassifier
 from openset.pipeline.load import FeatureMaker, stream
 from openset.pipeline.result import load_model, read_summary

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from openset._utils.arrays import resolve_novel_label, with_novel
+from openset._utils.arrays import is_missing, resolve_novel_label, with_novel
 from openset.errors import ManifestError
 from openset.shift.manifest import column_checksum
 
@@ -42,7 +42,7 @@ def _as_column(name: str, values: Any) -> NDArray[Any]:
         column = column.astype(str)
     if column.dtype.kind not in "biufU":
         column = column.astype(object)
-        present = [value for value in column.tolist() if not _is_missing(value)]
+        present = [value for value in column.tolist() if not is_missing(value)]
         kinds = {type(value) for value in present}
         others = [kind.__name__ for kind in kinds if not issubclass(kind, (str, int, float, bool))]
         if others or (len(kinds) > 1 and str in kinds):
@@ -54,11 +54,6 @@ def _as_column(name: str, values: Any) -> NDArray[Any]:
     if missing:
         raise ValueError(f"{name} has {missing} missing values: every row needs one.")
     return column
-
-
-def _is_missing(value: Any) -> bool:
-    # pandas' NA has no truth value, so it cannot be compared with itself
-    return value is None or type(value).__name__ == "NAType" or bool(value != value)
 
 
 def same_columns(columns: Columns, checksums: Mapping[str, str]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -14,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from openset._utils.files import write_atomically
+from openset._utils.hashing import sha256
 from openset.errors import ManifestError
 
 Rows = NDArray[np.intp]
@@ -47,7 +47,7 @@ class Manifest:
     @property
     def checksum(self) -> str:
         """SHA-256 of the whole manifest."""
-        return _sha256(json.dumps(asdict(self), sort_keys=True, ensure_ascii=False, separators=(",", ":")))
+        return sha256(json.dumps(asdict(self), sort_keys=True, ensure_ascii=False, separators=(",", ":")))
 
     def part(self, name: str) -> Rows:
         """The row numbers of one part, ascending."""
@@ -118,8 +118,4 @@ def column_checksum(values: ArrayLike) -> str:
     >>> column_checksum(np.array([1, 2], np.int8)) == column_checksum([1, 2])
     True
     """
-    return _sha256(json.dumps(np.asarray(values).tolist(), ensure_ascii=False, separators=(",", ":")))
-
-
-def _sha256(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    return sha256(json.dumps(np.asarray(values).tolist(), ensure_ascii=False, separators=(",", ":")))

@@ -38,8 +38,8 @@ def test_official_files_load(folder):
     assert data.sentiment.tolist() == [0, 0, 1, 1] * 4 + [1, 0]
     assert 3.0 not in data.columns["rating"] and data.stand_in_for is None
     assert data.texts[0] == "1.0 ünï 0" and data.texts.tolist()[-2:] == ["good", "bad"]
-    assert "left out 4 of three stars and 0 without text" in data.notes[0]
-    assert "left out 0 of three stars and 2 without text" in data.notes[1]
+    assert "dropped 4 of three stars and 0 without text" in data.notes[0]
+    assert "dropped 0 of three stars and 2 without text" in data.notes[1]
 
 
 def test_a_sample_is_uniform_bounded_and_by_seed(folder):

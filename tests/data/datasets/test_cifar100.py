@@ -95,7 +95,7 @@ def test_bad_archives_have_clear_errors(tmp_path):
         ({"fine_labels": [0, 1]}, "one class number below 3 for each image"),
         ({"fine_labels": [0, 1, 2, 3, 0, 0]}, "one class number below 3"),
         ({"fine_labels": [-1] * 6}, "one class number below 3"),
-        ({"coarse_labels": [1] * 6}, "'apple' stands in 'people'"),
+        ({"coarse_labels": [1] * 6}, "'apple' has the superclass 'people', not 'fruit_and_vegetables'"),
     ],
 )
 def test_wrong_contents_are_told(tmp_path, change, message):
@@ -118,7 +118,7 @@ def test_an_image_folder_loads(tmp_path):
     np.testing.assert_array_equal(np.stack(list(data.images)), pixels)
     (tmp_path / "train" / "cow").mkdir()
     image.fromarray(pixels[0]).save(tmp_path / "train" / "cow" / "0.png")
-    with pytest.raises(ValueError, match="'cow' is no class of CIFAR-100"):
+    with pytest.raises(ValueError, match="'cow' is not a class of CIFAR-100"):
         load_cifar100(tmp_path, partial=True)
 
 

@@ -11,10 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from official_files import python2_pickle
 
-from openset.data import inert_pickle
+import openset
+from openset.data.datasets import inert_pickle
 from openset.data.datasets.inert_pickle import read_inert
 
-SOURCES = Path(inert_pickle.__file__).parents[2]
+SOURCES = Path(openset.__file__).parent
 
 
 class Payload:

@@ -98,7 +98,7 @@ def test_missing_values_in_arrays(tmp_path):
         np.save(tmp_path / "x.npy", x)
         check(
             tmp_path / "x.npy",
-            "row 2: column 'array' at place 1 is missing .NaN.; row 4.*infinite",
+            "row 2: column 'array' at index 1 is missing .NaN.; row 4.*infinite",
             [0, 1, 3],
             [2, 4],
         )
@@ -108,7 +108,7 @@ def test_ragged_embeddings(tmp_path):
     rows = [{"e": [1, 2.5]}, {"e": [1]}, {"e": None}, {"e": [1, None]}, {"e": "x"}, {"e": []}, {"e": [3, 4]}]
     path = jsonl(tmp_path / "t.jsonl", rows)
     message = (
-        "row 1: column 'e' holds 1 numbers where the rows before hold 2; row 2: .* is missing; row 3: .*place 1"
+        "row 1: column 'e' holds 1 numbers where the rows before hold 2; row 2: .* is missing; row 3: .*index 1"
     )
     check(path, message, [0, 6], [1, 2, 3, 4, 5])
     assert read_table(path, skip_bad=True).X.tolist() == [[1, 2.5], [3, 4]]
@@ -118,7 +118,7 @@ def test_ragged_embeddings(tmp_path):
     # a batch that is even in itself, but not with those before
     check(pa.table({"e": [[1.0, 2], [1, 2], [1, 2, 3], [1, 2, 3]]}), "row 2.*3 numbers where.*2", [0, 1], [2, 3])
     nulls = pa.array([[1.0, 2.0], None, [3.0, None]], pa.list_(pa.float32(), 2))
-    check(pa.table({"e": nulls}), "row 1: column 'e' is missing; row 2.*place 1", [0], [1, 2])
+    check(pa.table({"e": nulls}), "row 1: column 'e' is missing; row 2.*index 1", [0], [1, 2])
 
 
 def test_empty_files(tmp_path):
@@ -218,7 +218,7 @@ def test_files_that_are_not_what_they_seem(tmp_path):
         read_table(tmp_path / "t.xlsx")
     with pytest.raises(FileNotFoundError, match="does not exist"):
         read_table(tmp_path / "absent.csv")
-    with pytest.raises(ValueError, match="a path or a data frame is needed, got list"):
+    with pytest.raises(ValueError, match="expected a path or a data frame, got list"):
         read_table([1, 2])
 
 
@@ -315,9 +315,13 @@ def test_a_gzip_file_without_its_name_is_read(tmp_path, name, text):
         ("plain.csv.gz", b"x,kind\n1,a\n", "is not a readable gzip file"),
         ("semicolons.csv", b"x;kind\n1;a\n", "separated by ';', so save it with commas"),
         ("tabs.csv", b"x\tkind\n1\ta\n", "so name it .tsv"),
-        ("wide.csv", b"x,kind\n1,2,a\n", "no row is like the header.*it has 3 fields where the header has 2"),
+        (
+            "wide.csv",
+            b"x,kind\n1,2,a\n",
+            "no row has as many fields as the header.*it has 3 fields where the header has 2",
+        ),
         ("blank.jsonl", b"\n\n", "has no rows"),
-        ("half.jsonl", b'{"x": 1, "kind": "\\ud83d"}\n', "half of a surrogate pair stands alone"),
+        ("half.jsonl", b'{"x": 1, "kind": "\\ud83d"}\n', "not valid Unicode: half of a surrogate pair"),
     ],
 )
 def test_files_that_are_not_what_their_name_says(tmp_path, name, content, message):
@@ -372,7 +376,7 @@ def test_the_index_that_pandas_writes_is_no_feature(tmp_path):
 def test_frames_with_numbered_and_with_repeated_columns():
     numbered = pd.DataFrame(np.eye(2)).assign(kind=["a", "b"])
     assert read_table(numbered, label="kind").feature_names == ("0", "1")
-    with pytest.raises(ValueError, match="columns of one name"):
+    with pytest.raises(ValueError, match="several columns of the same name"):
         read_table(pd.DataFrame(np.eye(2), columns=["x", "x"]))
     with pytest.raises(ValueError, match="several columns named '0'"):
         read_table(pd.DataFrame(np.eye(2), columns=[0, "0"]))

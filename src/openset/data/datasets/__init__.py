@@ -1,3 +1,3 @@
-"""The paper's datasets, from files as they are downloaded, and their stand-ins."""
+"""Loaders of the paper's datasets, from the files as they are downloaded, and of their stand-ins."""
 
 from __future__ import annotations

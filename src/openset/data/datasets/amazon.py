@@ -1,4 +1,4 @@
-"""Amazon Reviews 2018 as it is downloaded: one ``*.json.gz`` a category, stars turned into sentiment."""
+"""Amazon Reviews 2018 as it is downloaded: one ``*.json.gz`` for each category; stars become sentiment."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ PAPER_CATEGORIES = (
     "Prime_Pantry",
     "Software",
 )
-_SHAPES = ("{}_5.json.gz", "{}.json.gz", "reviews_{}_5.json.gz", "reviews_{}.json.gz", "{}_5.json", "{}.json")
+_FILE_NAMES = ("{}_5.json.gz", "{}.json.gz", "reviews_{}_5.json.gz", "reviews_{}.json.gz", "{}_5.json", "{}.json")
 
 
 @dataclass
-class _Kept:
-    """A uniform sample of a stream, at most ``limit`` items, or all of it."""
+class _Sample:
+    """A uniform sample of a stream: at most ``limit`` items, or all if it is None."""
 
     limit: int | None
     random: Random
@@ -49,8 +49,8 @@ class _Kept:
         self.seen += 1
         if self.limit is None or len(self.rows) < self.limit:
             self.rows.append(row)
-        elif (place := self.random.randrange(self.seen)) < self.limit:
-            self.rows[place] = row
+        elif (index := self.random.randrange(self.seen)) < self.limit:
+            self.rows[index] = row
 
 
 def load_amazon_reviews(
@@ -61,12 +61,12 @@ def load_amazon_reviews(
     random_state: int = 0,
     verbose: bool = False,
 ) -> Dataset:
-    """Amazon Reviews: ``label`` is the category, ``sentiment`` 1 above three stars and 0 below; 3 is dropped.
+    """Amazon Reviews: ``label`` is the category, ``sentiment`` is 1 above three stars and 0 below.
 
-    ``path`` is a folder with one file a category, the whole reviews or the 5-core (which is taken where both are
-    there). ``per_sentiment`` keeps at most so many reviews of each category and sentiment, drawn uniformly by
-    ``random_state``, so that memory stays bounded however large the file; the paper needs 625. Reviews without
-    text are left out and counted in ``notes``. ``columns["rating"]`` has the stars.
+    ``path`` is a folder with one file for each category: all reviews or the 5-core, which is used if both are
+    there. ``per_sentiment`` is the most reviews to keep of each category and sentiment, drawn uniformly with
+    ``random_state``; memory then stays bounded for files of any size. The paper needs 625. Reviews of three stars
+    and reviews without text are dropped and counted in ``notes``. ``columns["rating"]`` holds the stars.
     """
     folder = existing(path, SOURCE)
     if per_sentiment is not None:
@@ -100,11 +100,11 @@ def load_amazon_reviews(
 
 
 def _file_of(category: str, folder: Path) -> Path | None:
-    return next((folder / s.format(category) for s in _SHAPES if (folder / s.format(category)).is_file()), None)
+    return next((file for name in _FILE_NAMES if (file := folder / name.format(category)).is_file()), None)
 
 
 def _read_category(file: Path, limit: int | None, seed: int) -> tuple[list[tuple[int, float, str]], str]:
-    kept = [_Kept(limit, Random(seed)), _Kept(limit, Random(seed + 1))]
+    kept = [_Sample(limit, Random(seed)), _Sample(limit, Random(seed + 1))]
     neutral = without_text = 0
     for number, review in enumerate(read_json_lines(file), start=1):
         if isinstance(review, str) or "overall" not in review:
@@ -126,6 +126,6 @@ def _read_category(file: Path, limit: int | None, seed: int) -> tuple[list[tuple
         )
     note = (
         f"{file.name}: kept {len(kept[0].rows)} of {kept[0].seen} negative and {len(kept[1].rows)} of "
-        f"{kept[1].seen} positive reviews; left out {neutral} of three stars and {without_text} without text"
+        f"{kept[1].seen} positive reviews; dropped {neutral} of three stars and {without_text} without text"
     )
     return sorted(kept[0].rows + kept[1].rows), note

@@ -1,4 +1,4 @@
-"""Every dataset by its name."""
+"""All datasets by name."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DATASETS: dict[str, Callable[..., Dataset]] = {
 
 
 def load_dataset(name: str, path: str | Path, **options: Any) -> Dataset:
-    """The dataset of this name, read from a path that the user downloaded.
+    """Load the dataset of this name from the files that the user downloaded.
 
     >>> load_dataset("mnist", "somewhere")
     Traceback (most recent call last):

@@ -1,4 +1,4 @@
-"""CIFAR-100 as it is downloaded: the python archive or its folder, a plain npz, or an image folder."""
+"""CIFAR-100: the official Python archive or its folder, an npz file, or a folder of images."""
 
 from __future__ import annotations
 
@@ -56,9 +56,9 @@ def load_cifar100(path: str | Path, *, partial: bool = False) -> Dataset:
 
     ``path`` is the official ``cifar-100-python.tar.gz`` or its unpacked folder; an ``.npz`` with ``images``,
     ``fine``, ``coarse`` and ``split``; or a folder of images ``train/<fine class>/*.png`` and ``test/…``. Every
-    class must have its 500 training and 100 test images, and official files all 100 classes, unless
-    ``partial=True``; what is missing then stands in ``notes``. The archive's pickles are read as data: nothing in
-    them is executed, and nothing is unpacked to disk.
+    class must have 500 training and 100 test images, and official files must have all 100 classes. With
+    ``partial=True`` they need not; ``notes`` then lists what is missing. The archive's pickles are read as data:
+    nothing in them is executed, and nothing is unpacked to disk.
     """
     found = existing(path, SOURCE)
     whole = True
@@ -77,7 +77,7 @@ def load_cifar100(path: str | Path, *, partial: bool = False) -> Dataset:
     if problems and not partial:
         raise ValueError(
             f"{found} is not all of CIFAR-100: {listed(problems)}. {SOURCE} "
-            "With partial=True what is there is taken."
+            "With partial=True the images found are loaded."
         )
     _check_superclasses(fine, coarse, found)
     classes = len(np.unique(fine))
@@ -89,7 +89,7 @@ def load_cifar100(path: str | Path, *, partial: bool = False) -> Dataset:
 
 
 def _archive_parts(path: Path) -> dict[str, bytes]:
-    """The three files of the official archive, read in place; an archive that reaches outside is refused."""
+    """Read the three files of the official archive. Refuse an archive with links or paths outside itself."""
     parts: dict[str, bytes] = {}
     try:
         with tarfile.open(path) as archive:
@@ -195,6 +195,6 @@ def _incomplete(fine: NDArray[Any], split: NDArray[Any], *, whole: bool) -> list
 def _check_superclasses(fine: NDArray[Any], coarse: NDArray[Any], path: Path) -> None:
     for name, superclass in sorted(set(zip(fine.tolist(), coarse.tolist(), strict=True))):
         if name not in SUPERCLASS_OF:
-            raise ValueError(f"{path}: {name!r} is no class of CIFAR-100. {SOURCE}")
+            raise ValueError(f"{path}: {name!r} is not a class of CIFAR-100. {SOURCE}")
         if superclass != SUPERCLASS_OF[name]:
-            raise ValueError(f"{path}: {name!r} stands in {superclass!r}, but is of {SUPERCLASS_OF[name]!r}.")
+            raise ValueError(f"{path}: {name!r} has the superclass {superclass!r}, not {SUPERCLASS_OF[name]!r}.")

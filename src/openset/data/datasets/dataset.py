@@ -1,4 +1,4 @@
-"""What every dataset of the paper, and every stand-in, is read into."""
+"""``Dataset``: the labelled rows of a dataset and what is known about it."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from openset.data.readers.images import ImageFiles
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """Labelled rows, one array per column, all in the same row order.
+    """Labelled rows, one array for each column, all in the same row order.
 
-    ``label`` is the class, ``subtype`` the finer class within it. Whichever of ``features``, ``texts`` and
-    ``images`` a dataset has is what a model sees of a row; the others are None. ``stand_in_for`` names the
-    dataset that this one replaces, and is None for a dataset that stands for itself.
+    ``label`` is the class, ``subtype`` the finer class within it. A model sees ``features``, ``texts`` or
+    ``images``; those that the dataset lacks are None. ``stand_in_for`` names the dataset that this one replaces,
+    if any.
 
     >>> data = Dataset("toy", "A toy", citation="nobody", label=np.array(["a", "a", "b"]), features=np.eye(3))
     >>> len(data), data.take([2, 0]).label.tolist()
@@ -36,8 +36,8 @@ class Dataset:
     features: NDArray[Any] | None = None
     texts: NDArray[np.object_] | None = None
     images: NDArray[np.uint8] | ImageFiles | None = None
-    columns: Mapping[str, NDArray[Any]] = field(default_factory=dict)  # what else the files say of a row
-    notes: tuple[str, ...] = ()  # what was left out, and what is missing
+    columns: Mapping[str, NDArray[Any]] = field(default_factory=dict)  # other values of each row in the files
+    notes: tuple[str, ...] = ()  # what was dropped, and what is missing
 
     def __post_init__(self) -> None:
         lengths = {name: len(column) for name, column in self._row_arrays().items()}
@@ -56,7 +56,7 @@ class Dataset:
         return per_row | dict(self.columns)
 
     def take(self, rows: ArrayLike) -> Self:
-        """The rows of these numbers (or where a mask is true), in this order."""
+        """The rows at these indices, in this order, or where a mask is true."""
         chosen = np.asarray(rows)
         parts = {name: column[chosen] for name, column in self._row_arrays().items()}
         columns = {name: parts.pop(name) for name in self.columns}

@@ -1,8 +1,8 @@
-"""Reading plain data out of a pickle without letting it run anything.
+"""Reading plain data from a pickle without executing anything in it.
 
-A pickle is a program: it names functions and calls them. Here every name it may use is bound to a class of ours
-that does nothing but hold what it is given, and any other name is refused before anything is called. numpy's own
-reconstruction functions are not used either, so that a forged array state never reaches numpy's memory.
+A pickle is a program: it names functions and calls them. Here every allowed name stands for one of the classes
+below, which only store what they receive. Any other name is refused before anything is called. numpy's own
+functions that rebuild arrays are not used either, so that a forged array never reaches numpy's memory.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from numpy.typing import NDArray
 
 
 class _Type:
-    """Stands where numpy's ``ndarray`` or ``dtype`` is named; calling it records a dtype's code."""
+    """In place of numpy's ``ndarray`` or ``dtype``; calling it stores the code of a dtype."""
 
     def __init__(self, *arguments: Any) -> None:
         self.code = str(arguments[0]) if arguments else ""
 
     def __setstate__(self, state: Any) -> None:
-        """Byte order and field layout: of no meaning for the one dtype we read, bytes."""
+        """Ignore byte order and field layout: they have no meaning for bytes, the only dtype that is read."""
 
 
 class _Array:
-    """Stands where an array is rebuilt: keeps shape, dtype and bytes as they come."""
+    """In place of a rebuilt array; stores its shape, dtype and bytes."""
 
     def __init__(self, *_: Any) -> None:
         self.state: Any = None
@@ -36,9 +36,9 @@ class _Array:
 
 
 class _Encoded:
-    """Stands where ``_codecs.encode`` is named, which is how Python 3 writes bytes for Python 2.
+    """In place of ``_codecs.encode``, which Python 3 uses to write bytes for Python 2.
 
-    A class and not a function: a pickle could set attributes of a function and so leave something behind.
+    It is a class because a pickle can set the attributes of a function, and they would outlast the reading.
     """
 
     def __new__(cls, text: str, encoding: str) -> Any:
@@ -67,7 +67,7 @@ class _InertUnpickler(pickle.Unpickler):
 
 
 def read_inert(content: bytes, name: str) -> dict[str, Any]:
-    """The dictionary in a pickle of plain data; arrays must be of bytes (uint8). Nothing in it is executed.
+    """The dictionary in a pickle of plain data. Arrays must be of bytes (uint8). Nothing is executed.
 
     >>> read_inert(pickle.dumps({"labels": [1, 2]}), "train")
     {'labels': [1, 2]}
@@ -92,11 +92,11 @@ def _plain(value: Any) -> Any:
         return _bytes_array(value.state)
     if isinstance(value, (list, tuple)):
         if not all(isinstance(item, (str, int)) for item in value):
-            raise pickle.UnpicklingError("it holds lists of something else than numbers and text")
+            raise pickle.UnpicklingError("it holds lists of something other than numbers and text")
         return list(value)
     if not isinstance(value, (str, int)):
         raise pickle.UnpicklingError(
-            f"it holds a value of an unexpected kind ({type(value).__name__.strip('_')})"
+            f"it holds a value of an unexpected type ({type(value).__name__.strip('_')})"
         )
     return value
 
@@ -104,7 +104,7 @@ def _plain(value: Any) -> Any:
 def _bytes_array(state: Any) -> NDArray[np.uint8]:
     _, shape, dtype, fortran, content = state
     if not isinstance(dtype, _Type) or dtype.code not in ("u1", "|u1") or fortran:
-        raise pickle.UnpicklingError("it holds an array of something else than bytes in C order")
+        raise pickle.UnpicklingError("it holds an array of something other than bytes in C order")
     raw = content.encode("latin1") if isinstance(content, str) else content
     if not isinstance(raw, bytes) or not all(isinstance(n, int) and n >= 0 for n in shape):
         raise pickle.UnpicklingError("it holds a forged array")

@@ -1,4 +1,4 @@
-"""Small real datasets that run anywhere, in place of the paper's; each says what it stands in for."""
+"""Small real datasets in place of the paper's. Each says which dataset it replaces."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from openset._utils.arrays import as_objects
-from openset._utils.extras import require_pyarrow
+from openset._utils.extras import require
 from openset._utils.files import existing
 from openset._utils.text import listed
 from openset.data.datasets.dataset import Dataset
@@ -23,8 +23,8 @@ def load_amazon_fdu_mtl(folder: str | Path) -> Dataset:
     """A stand-in for Amazon Reviews: 25 859 older reviews, 14 categories, sentiment, MiniLM features.
 
     ``folder`` holds ``reviews.parquet`` (category, sentiment, split, text) and ``minilm.npy`` (float16, 384).
-    Against the paper's data the reviews are older, the categories others, the text tokenised and lower-case, and
-    there are no stars. Features are memory-mapped.
+    Unlike the paper's data the reviews are older and of other categories, the text is tokenised and in lower
+    case, and there are no stars. Features are memory-mapped.
     """
     root = _folder(folder, ("reviews.parquet", "minilm.npy"))
     table = _columns(root / "reviews.parquet", ("category", "sentiment", "split", "text"))
@@ -50,7 +50,7 @@ def load_sun_scenes(folder: str | Path) -> Dataset:
 
     ``folder`` holds ``index.csv``, ``efficientnet_lite0.npy`` (float16, 1280) and ``images.zip``. ``label`` is
     level 1 (indoor, outdoor_natural, outdoor_manmade), ``subtype`` the category; ``columns["level2"]`` was
-    assigned by hand. Features are memory-mapped and images read out of the archive when asked for.
+    assigned by hand. Features are memory-mapped; images are read from the archive when they are asked for.
     """
     root = _folder(folder, ("index.csv", "efficientnet_lite0.npy", "images.zip"))
     with (root / "index.csv").open(newline="", encoding="utf-8") as lines:
@@ -74,8 +74,8 @@ def load_sun_scenes(folder: str | Path) -> Dataset:
 def load_clinc150(folder: str | Path) -> Dataset:
     """CLINC150: ``label`` is the domain, ``subtype`` the intent; out-of-scope queries have ``oos`` for both.
 
-    ``folder`` holds ``queries.parquet`` (text, intent, domain, split). It is no dataset of the paper's and stands
-    in for none; its 10 domains of 15 intents each make background shift in text without sentiment.
+    ``folder`` holds ``queries.parquet`` (text, intent, domain, split). The paper does not use this dataset, and
+    it replaces none; its 10 domains of 15 intents each allow background shift in text without sentiment.
     """
     root = _folder(folder, ("queries.parquet",))
     table = _columns(root / "queries.parquet", ("text", "intent", "domain", "split"))
@@ -100,8 +100,7 @@ def _folder(folder: str | Path, needed: tuple[str, ...]) -> Path:
 
 
 def _columns(path: Path, names: tuple[str, ...]) -> dict[str, NDArray[Any]]:
-    require_pyarrow("Reading Parquet")
-    import pyarrow.parquet as pq
+    pq = require("pyarrow.parquet", "Reading Parquet", "data")
 
     table = pq.read_table(path)
     missing = [name for name in names if name not in table.column_names]

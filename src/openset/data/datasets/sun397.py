@@ -1,4 +1,4 @@
-"""SUN397 as it is downloaded, with the paper's classes: level 2 of its hierarchy, and their subtypes, level 3."""
+"""SUN397 as it is downloaded. The classes are level 2 of its hierarchy, the subtypes level 3, as in the paper."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ NATURAL_GROUPS = ("water_ice_snow", "mountains_hills_desert_sky", "forest_field_
 def sun397_hierarchy(which: str = "paper") -> dict[str, dict[str, tuple[str, ...]]]:
     """Level 1 → level 2 → level-3 subtypes, as the paper's authors publish them.
 
-    ``"paper"`` has the 8 subtypes of each of 6 indoor classes and 3 natural groups that the experiments use,
-    ``"full"`` all indoor subtypes and two man-made outdoor groups besides. A subtype that the files list under
+    ``"paper"`` has the 8 subtypes of each of 6 indoor classes and the 3 natural groups that the experiments use;
+    ``"full"`` has all indoor subtypes and also two man-made outdoor groups. A subtype that the files list under
     several classes is kept in the first of them only.
 
     >>> {group: len(subtypes) for group, subtypes in sun397_hierarchy()["outdoor_natural"].items()}
@@ -60,10 +60,10 @@ def sun397_hierarchy(which: str = "paper") -> dict[str, dict[str, tuple[str, ...
 def load_sun397(path: str | Path, *, hierarchy: str = "paper", partial: bool = False) -> Dataset:
     """SUN397: ``label`` is the level-2 class, ``subtype`` the category such as ``/b/bakery/shop``.
 
-    ``columns["level1"]`` says indoor, outdoor_natural or outdoor_manmade. ``path`` is the official folder tree.
-    Every category of the hierarchy must be there with its 100 images or more, unless ``partial=True``; what is
-    missing then stands in ``notes``. Images stay on disk until they are asked for. There is no official split of
-    all images, so ``split`` is None.
+    ``columns["level1"]`` is indoor, outdoor_natural or outdoor_manmade. ``path`` is the official folder tree.
+    Every category of the hierarchy must have 100 images or more. With ``partial=True`` it need not; ``notes``
+    then lists what is missing. Images are read when they are asked for. There is no official split of all
+    images, so ``split`` is None.
     """
     found = existing(path, SOURCE)
     root = found / "SUN397" if (found / "SUN397").is_dir() else found
@@ -79,7 +79,7 @@ def load_sun397(path: str | Path, *, hierarchy: str = "paper", partial: bool = F
     if not rows or (problems and not partial):
         state = "is not all of SUN397" if rows else "holds no category of SUN397"
         raise ValueError(
-            f"{root} {state}: {listed(problems)}. {SOURCE} With partial=True what is there is taken."
+            f"{root} {state}: {listed(problems)}. {SOURCE} With partial=True the images found are loaded."
         )
     paths, level1s, labels, subtype_names = zip(*rows, strict=True)
     return Dataset(
@@ -90,8 +90,8 @@ def load_sun397(path: str | Path, *, hierarchy: str = "paper", partial: bool = F
 
 
 def _columns(file: str) -> dict[str, tuple[str, ...]]:
-    """A table of the hierarchy: one level-2 class a column, its subtypes below, columns of unequal length."""
-    text = (files("openset.data") / "hierarchy" / file).read_text(encoding="utf-8")
+    """A table of the hierarchy: each column is a level-2 class, with its subtypes below."""
+    text = (files("openset.data.datasets") / "hierarchy" / file).read_text(encoding="utf-8")
     header, *body = csv.reader(text.splitlines())
     return {name: tuple(row[i] for row in body if row[i]) for i, name in enumerate(header)}
 

@@ -1,3 +1,3 @@
-"""Reading what users have: tables, arrays and folders of images, in batches, with every bad row named."""
+"""Readers of tables, arrays and folders of images, whole or in batches. Every bad row is named."""
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""One column of a chunk (numpy, Arrow or a list) as an array, and what is wrong with which of its rows.
+"""From one column of a chunk (numpy, Arrow or a list) to an array, and a problem for each row that is bad.
 
-Each reader first tries the whole column at once, without a copy where that can be; only a column that this fails
-on is gone through value by value, to find the rows to blame.
+Each reader first tries to convert the whole column at once, if possible without a copy. Only where that fails it
+looks at every value, to name the bad rows.
 """
 
 from __future__ import annotations
@@ -13,15 +13,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from openset._utils.arrays import as_objects
+from openset._utils.arrays import as_objects, is_missing
+from openset._utils.text import shortened
 
 Problems = dict[int, str]
 Read = tuple[NDArray[Any], Problems]
-_BLOCK = 2**20  # values looked at together when searching for NaN: the temporary array stays small
+_BLOCK = 2**20  # values searched for NaN at a time, so that the temporary array stays small
 
 
 def kind_of(values: Iterable[Any], *, parse: bool = False) -> str:
-    """What most of the values are: ``number``, ``vector`` or ``other``. With ``parse``, text may be a number.
+    """What most values are: ``number``, ``vector`` or ``other``. With ``parse``, text like "1.5" is a number.
 
     >>> kind_of([1, 2.5, None, "x"]), kind_of([[1, 2]]), kind_of(["1", "2"]), kind_of(["1"], parse=True)
     ('number', 'vector', 'other', 'number')
@@ -43,7 +44,7 @@ def kind_of(values: Iterable[Any], *, parse: bool = False) -> str:
 
 
 def arrow_kind(arrow_type: Any) -> str:
-    """The same by Arrow's type."""
+    """What a column of this Arrow type holds: ``number``, ``vector`` or ``other``."""
     import pyarrow.types as types
 
     def is_number(t: Any) -> bool:
@@ -55,7 +56,7 @@ def arrow_kind(arrow_type: Any) -> str:
 
 
 def read_numbers(column: Any, name: str) -> Read:
-    """A one-dimensional array of numbers; text is parsed where the column came from a CSV file (as bytes)."""
+    """A one-dimensional array of numbers. Bytes, which is what CSV files give, are parsed."""
     if isinstance(column, np.ndarray) and column.dtype.kind in "biuf":
         return column, {}
     if is_arrow(column):
@@ -68,7 +69,7 @@ def read_numbers(column: Any, name: str) -> Read:
             elif types.is_decimal(column.type) or types.is_boolean(column.type):
                 column = column.cast(pa.float64())
         except pa.ArrowInvalid:
-            pass  # some value is no number: found below
+            pass  # some value is not a number: it is found below
         if arrow_kind(column.type) == "number":
             return column.to_numpy(zero_copy_only=False), _null_rows(column, name)
 
@@ -82,7 +83,7 @@ def read_numbers(column: Any, name: str) -> Read:
 
 
 def read_vectors(column: Any, name: str, width: int | None) -> Read:
-    """A matrix, one row a vector of ``width`` numbers; without a width the first proper row sets it."""
+    """A matrix whose rows have ``width`` numbers. With width None the first good row sets the width."""
     if isinstance(column, np.ndarray):
         return column, {}
     matrix = _arrow_matrix(column) if is_arrow(column) else _list_matrix(column)
@@ -97,7 +98,7 @@ def read_vectors(column: Any, name: str, width: int | None) -> Read:
         elif not isinstance(value, list):
             problems[row] = f"column {name!r} holds {_shown(value)}, not a list of numbers"
         elif any(item is None for item in value):
-            problems[row] = f"column {name!r} has a missing value at place {value.index(None)}"
+            problems[row] = f"column {name!r} has a missing value at index {value.index(None)}"
         elif not value or any(_as_number(item, parse=False) is None for item in value):
             problems[row] = f"column {name!r} holds {_shown(value)}, not a list of numbers"
         else:
@@ -112,7 +113,7 @@ def read_vectors(column: Any, name: str, width: int | None) -> Read:
 
 
 def read_texts(column: Any, name: str) -> Read:
-    """Text as Python strings; bytes are decoded as UTF-8."""
+    """An array of Python strings. Bytes are decoded as UTF-8."""
     if is_arrow(column):
         column = _decoded(column)
     elif isinstance(column, np.ndarray) and column.dtype.kind == "U":
@@ -133,9 +134,10 @@ def read_texts(column: Any, name: str) -> Read:
 def read_keys(
     column: Any, name: str, kind: str | None, *, integers: bool = False
 ) -> tuple[NDArray[Any], Problems, str | None]:
-    """Labels or ids: numbers, text or booleans, one kind throughout; with ``integers``, CSV text is made so.
+    """Labels or ids: numbers, text or booleans, but only one of the three in a column.
 
-    Blank text is missing. The kind found is returned, for the chunks that follow; None if there was no value.
+    ``kind`` is what earlier chunks held, None if there was no value yet; the kind is returned for the next chunk.
+    With ``integers``, the text of CSV files becomes integers. Blank text counts as missing.
     """
     if is_arrow(column):
         column = without_blanks(_decoded(column))
@@ -150,7 +152,7 @@ def read_keys(
     problems: Problems = {}
     for row, value in enumerate(values):
         found = _key_kind(value)
-        if value is None or value != value or (found == "text" and not value.strip()):
+        if is_missing(value) or (found == "text" and not value.strip()):
             problems[row] = f"column {name!r} is missing"
         elif found == "text" and not _is_unicode(value):
             problems[row] = f"column {name!r} {_NO_UNICODE}"
@@ -166,7 +168,7 @@ def read_keys(
 
 
 def _as_narrow(values: list[Any]) -> NDArray[Any]:
-    """Numbers or booleans as an array; numpy would make floats of integers on both sides of 2**63."""
+    """An array of numbers or booleans. numpy alone would turn integers below and above 2**63 into floats."""
     array = np.asarray(values)
     if array.dtype.kind != "f" or not all(isinstance(value, int) for value in values):
         return array
@@ -174,15 +176,15 @@ def _as_narrow(values: list[Any]) -> NDArray[Any]:
 
 
 def has_value(column: Any) -> bool:
-    """Whether any row of a column of labels has one."""
+    """Whether any row of a column of labels has a label."""
     if is_arrow(column):
         column = without_blanks(_decoded(column))
         return bool(column.null_count < len(column))
-    return any(value is not None and value == value and str(value).strip() for value in column)
+    return any(not is_missing(value) and str(value).strip() for value in column)
 
 
 def _whole_keys(column: Any) -> tuple[NDArray[Any], str] | None:
-    """A column of one kind without missing values, in one step; None where each value must be looked at."""
+    """A column of one kind without missing values, and its kind; None where every value must be looked at."""
     if is_arrow(column) and not column.null_count:
         import pyarrow.types as types
 
@@ -195,7 +197,7 @@ def _whole_keys(column: Any) -> tuple[NDArray[Any], str] | None:
 
 
 def missing_in(matrix: NDArray[Any], names: tuple[str, ...]) -> Problems:
-    """Rows with NaN or infinity, looked for in blocks so that a memory-mapped array stays on disk."""
+    """Rows with NaN or infinity. The search goes in blocks, so that a memory-mapped array stays on disk."""
     if matrix.dtype.kind != "f" or not matrix.size:
         return {}
     problems: Problems = {}
@@ -205,9 +207,9 @@ def missing_in(matrix: NDArray[Any], names: tuple[str, ...]) -> Problems:
         if _all_finite(block):
             continue
         for row in np.flatnonzero(~np.isfinite(block).all(axis=1)).tolist():
-            place = int(np.flatnonzero(~np.isfinite(block[row]))[0])
-            where = f"{names[place]!r}" if len(names) == block.shape[1] else f"{names[0]!r} at place {place}"
-            what = "missing (NaN)" if np.isnan(block[row, place]) else "infinite"
+            index = int(np.flatnonzero(~np.isfinite(block[row]))[0])
+            where = f"{names[index]!r}" if len(names) == block.shape[1] else f"{names[0]!r} at index {index}"
+            what = "missing (NaN)" if np.isnan(block[row, index]) else "infinite"
             problems[start + row] = f"column {where} is {what}"
     return problems
 
@@ -264,14 +266,14 @@ def _key_kind(value: Any) -> str | None:
 def _shown(value: Any) -> str:
     text = repr(value.decode("utf-8", "replace") if isinstance(value, bytes) else value)
     kind = "text" if isinstance(value, bytes) else type(value).__name__
-    return f"{text if len(text) <= 40 else text[:37] + '...'} ({kind})"
+    return f"{shortened(text, 40)} ({kind})"
 
 
-_NO_UNICODE = "holds text that cannot be written: half of a surrogate pair stands alone in it"
+_NO_UNICODE = "holds text that is not valid Unicode: half of a surrogate pair"
 
 
 def _is_unicode(value: str) -> bool:
-    """JSON can name code points that no text may hold."""
+    """JSON can hold code points that are not valid in text."""
     try:
         value.encode()
     except UnicodeEncodeError:
@@ -295,7 +297,7 @@ def _utf8(value: bytes, name: str) -> str:
 
 
 def _decoded(column: Any) -> Any:
-    """Dictionary-encoded columns as their values, bytes as text where all of it is UTF-8."""
+    """Dictionary-encoded columns become their values; bytes become text if all of them are UTF-8."""
     import pyarrow as pa
     import pyarrow.types as types
 
@@ -310,7 +312,7 @@ def _decoded(column: Any) -> Any:
 
 
 def without_blanks(column: Any) -> Any:
-    """An Arrow column with blank text and NaN as nulls: so programs write labels that are missing."""
+    """An Arrow column with nulls in place of blank text and NaN, as programs write missing labels so."""
     import pyarrow.compute as pc
     import pyarrow.types as types
 
@@ -343,7 +345,7 @@ def _arrow_dtype(column: Any) -> Any:
 
 
 def _arrow_matrix(column: Any) -> NDArray[Any] | None:
-    """Equally long lists without nulls as a matrix over Arrow's own memory, else None."""
+    """Equally long lists without nulls as a matrix in Arrow's memory; None for other lists."""
     if arrow_kind(column.type) != "vector" or not len(column) or column.null_count:
         return None
     flat = column.flatten()

@@ -1,4 +1,4 @@
-"""Images on disk or in a zip archive, read when asked for."""
+"""Images in a folder or a zip archive, each read when it is asked for."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -14,17 +14,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from openset.errors import MissingExtraError
+from openset._utils.arrays import as_objects
+from openset._utils.extras import require
+from openset._utils.text import listed
+from openset.data.readers.source import Source, sliced
 
 IMAGE_SUFFIXES = frozenset({".bmp", ".gif", ".jpeg", ".jpg", ".png", ".ppm", ".tif", ".tiff", ".webp"})
 
 
 @dataclass(frozen=True, eq=False)
 class ImageFiles:
-    """A sequence of images that stay where they are: ``images[3]`` reads one, ``images[rows]`` chooses some.
+    """A sequence of image files: ``images[3]`` reads one, ``images[rows]`` selects some without reading them.
 
-    ``paths`` are below ``root``, a folder or a zip archive. Reading gives uint8 red, green, blue, of shape
-    height × width × 3; grey and palette images are converted, and of an animation the first frame is read.
+    ``paths`` are relative to ``root``, a folder or a zip archive. An image is read as uint8 red, green and blue,
+    of shape height × width × 3. Grey and palette images are converted; of an animation the first frame is read.
     """
 
     root: Path
@@ -42,14 +45,17 @@ class ImageFiles:
         return (self._read(str(path)) for path in self.paths)
 
     def problem(self, row: int) -> str | None:
-        """What is wrong with a row's file (absent, or no image by its header), or None; pixels stay unread."""
+        """Say what is wrong with a row's file: absent, or no image by its header. None if nothing is.
+
+        Pixels are not decoded.
+        """
         path = str(self.paths[row])
         try:
             with _pillow().open(self._open(path)) as image:
                 image.verify()
         except (FileNotFoundError, KeyError):
             return f"image {path!r} is not in {self.root}"
-        except Exception as error:  # Pillow's plugins raise errors of many kinds for damaged files
+        except Exception as error:  # Pillow's plugins raise errors of many types for damaged files
             return f"image {path!r} is unreadable ({type(error).__name__})"
         return None
 
@@ -76,15 +82,31 @@ def _archive(path: Path, process: int) -> zipfile.ZipFile:
 
 
 def _pillow() -> Any:
-    try:
-        from PIL import Image
-    except ImportError:
-        raise MissingExtraError("Reading images", "data") from None
-    return Image
+    return require("PIL.Image", "Reading images", "data")
+
+
+def open_image_folder(path: Path) -> Source:
+    """A folder of images: the path is the id, and the first level of folders, if there is one, the label."""
+    names = list_images(path)
+    if not names:
+        raise ValueError(f"{path} is a folder without images: expected <class>/<name>.jpg or similar.")
+    columns: dict[str, Any] = {"image": as_objects(names)}
+    defaults = {"image": "image", "id": "image"}
+    inside = [name for name in names if "/" in name]
+    if inside and len(inside) < len(names):
+        loose = [name for name in names if "/" not in name]
+        raise ValueError(
+            f"{path} has {len(loose)} images beside the class folders ({listed(loose)}): move them into one."
+        )
+    if inside:
+        columns["label"] = np.asarray([name.split("/")[0] for name in names])
+        defaults["label"] = "label"
+    kinds = dict.fromkeys(columns, "other")
+    return Source(str(path), path, kinds, partial(sliced, str(path), columns), defaults=defaults)
 
 
 def list_images(folder: Path) -> list[str]:
-    """The image files below a folder by their extension, as sorted relative paths; hidden ones are left out.
+    """The image files below a folder, by their extension, as sorted relative paths. Hidden files are ignored.
 
     >>> list_images(Path("/nowhere"))
     []

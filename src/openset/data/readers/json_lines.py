@@ -1,19 +1,52 @@
-"""JSON lines, plain or gzipped, one line at a time."""
+"""JSON lines, plain or gzipped, parsed one line at a time."""
 
 from __future__ import annotations
 
 import gzip
 import json
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from openset._utils.files import is_packed
+from openset.data.readers.columns import kind_of
+from openset.data.readers.source import SAMPLE, Chunk, Source
+
+_CHUNK_ROWS = 65536
+
+
+def open_json_lines(path: Path) -> Source:
+    """A file of JSON lines. The first rows tell which columns there are and what they hold."""
+    sample = list(islice(read_json_lines(path), SAMPLE))
+    objects = [value for value in sample if isinstance(value, dict)]
+    if not sample:
+        raise ValueError(f"{path} has no rows: all of its lines are blank.")
+    if not objects:
+        raise ValueError(f"{path}: no line holds a JSON object {{…}}. The first line: {sample[0]}.")
+    names = dict.fromkeys(name for value in objects for name in value)
+    kinds = {name: kind_of(value.get(name) for value in objects) for name in names}
+    return Source(str(path), path.parent, kinds, partial(_chunks, path))
+
+
+def _chunks(path: Path, columns: Sequence[str], batch_rows: int | None) -> Iterator[Chunk]:
+    """A line that holds no object is a broken row; a blank line is not a row."""
+    lines = enumerate(read_json_lines(path))
+    while batch := list(islice(lines, batch_rows or _CHUNK_ROWS)):
+        good = [(row, value) for row, value in batch if isinstance(value, dict)]
+        yield Chunk(
+            np.asarray([row for row, _ in good], dtype=np.int64),
+            {name: [value.get(name) for _, value in good] for name in columns},
+            {row: problem for row, problem in batch if isinstance(problem, str)},
+        )
 
 
 def read_json_lines(path: Path) -> Iterator[dict[str, Any] | str]:
-    """For each line that is not blank its object, or what is wrong with it as text."""
+    """Yield the object of each line that is not blank, or a text that says what is wrong with the line."""
     try:
         with gzip.open(path) if is_packed(path) else path.open("rb") as lines:
             for line in lines:

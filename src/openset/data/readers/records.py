@@ -1,4 +1,4 @@
-"""What a user's table, array or image folder is read into."""
+"""Records: the rows that were read, the rows that were skipped, and which ids were seen."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from openset.data.readers.images import ImageFiles
 
 @dataclass(frozen=True)
 class SkippedRow:
-    """A row that was left out, by its number in the file (from 0, the header not counted), and why."""
+    """A row that was skipped, by its number in the file (from 0, the header not counted), and the reason."""
 
     row: int
     reason: str
@@ -22,10 +22,10 @@ class SkippedRow:
 
 @dataclass(frozen=True, eq=False)
 class Records:
-    """Rows in the order of the file; a column that was not asked for is None.
+    """Rows in the order of the file. A column that was not asked for is None.
 
-    ``rows`` has the number in the file of each row kept, ``feature_names`` the columns that ``X`` was made from
-    (one name where one column holds whole vectors), ``skipped`` the rows left out.
+    ``rows`` holds each row's number in the file, ``feature_names`` the columns that ``X`` was made from (one name
+    if one column holds whole vectors), ``skipped`` the rows that were skipped.
     """
 
     rows: NDArray[np.int64]
@@ -42,12 +42,12 @@ class Records:
 
     @property
     def n_skipped(self) -> int:
-        """How many rows were left out."""
+        """How many rows were skipped."""
         return len(self.skipped)
 
 
 def concatenate(batches: Sequence[Records]) -> Records:
-    """One from many, in order; a single batch is returned as it is, memory-mapped arrays included.
+    """Join batches in order. A single batch is returned unchanged, so memory-mapped arrays stay mapped.
 
     >>> one = Records(np.array([0]), X=np.ones((1, 2)))
     >>> concatenate([one, Records(np.array([1]), X=np.zeros((1, 2)))]).X.tolist()
@@ -56,7 +56,7 @@ def concatenate(batches: Sequence[Records]) -> Records:
     first = batches[0]
     if len(batches) == 1:
         return first
-    full = [batch for batch in batches if len(batch)] or [first]  # an empty array's type says nothing
+    full = [batch for batch in batches if len(batch)] or [first]  # the type of an empty array means nothing
 
     def joined(name: str) -> Any:
         parts = [getattr(batch, name) for batch in full]
@@ -75,7 +75,7 @@ def concatenate(batches: Sequence[Records]) -> Records:
 
 
 def _joined(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
-    """One array; integers on both sides of 2**63, which numpy would make floats of, stay what they are."""
+    """Join arrays. Integers below and above 2**63, which numpy would turn into floats, stay integers."""
     if {part.dtype.kind for part in parts} == {"i", "u"} and np.result_type(*parts).kind == "f":
         fits = all(part.dtype.kind == "u" or part.min() >= 0 for part in parts)
         return np.concatenate([part.astype(np.uint64 if fits else object) for part in parts])
@@ -83,17 +83,17 @@ def _joined(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
 
 
 class SeenIds:
-    """Which ids of a stream came before, at eight bytes an id.
+    """The ids of a stream so far, in eight bytes for each id.
 
-    Integers are kept as they are, all else as a 64-bit hash: among ten million different ids the chance that any
-    two are taken for one is below one in 300 000.
+    Integers are stored as they are, all else as a 64-bit hash: among ten million different ids the chance that
+    any two are mistaken for one is below one in 300 000.
     """
 
     def __init__(self) -> None:
         self._runs: list[NDArray[np.int64]] = []  # sorted, each at least twice as long as the next
 
     def repeated(self, ids: NDArray[Any]) -> NDArray[np.bool_]:
-        """Where an id stood before, earlier in this array or in an array given before.
+        """Where an id was seen before, in this array or in an earlier one.
 
         >>> seen = SeenIds()
         >>> seen.repeated(np.array([1, 2, 1])).tolist(), seen.repeated(np.array([3, 2])).tolist()
@@ -114,8 +114,8 @@ class SeenIds:
             return again
         for run in self._runs:
             if unique[0] <= run[-1] and run[0] <= unique[-1]:
-                place = np.searchsorted(run, unique)  # of sorted keys: many times as quick as of any
-                again[first[run[np.minimum(place, len(run) - 1)] == unique]] = True
+                index = np.searchsorted(run, unique)  # many times faster as the keys are sorted
+                again[first[run[np.minimum(index, len(run) - 1)] == unique]] = True
         self._runs.append(unique)
         while len(self._runs) > 1 and len(self._runs[-2]) < 2 * len(self._runs[-1]):
             last = self._runs.pop()

@@ -1,4 +1,4 @@
-"""Reading what users have: one call for a table, an array file, a folder of images or a data frame."""
+"""``read_table`` and ``iter_batches`` read a table, an array file, a folder of images or a data frame."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from openset._utils.params import check_flag, check_integer
 from openset._utils.text import listed
-from openset.data.readers.chunk import Chunk, Source
 from openset.data.readers.columns import (
     Problems,
     missing_in,
@@ -24,8 +23,9 @@ from openset.data.readers.columns import (
     without_blanks,
 )
 from openset.data.readers.images import ImageFiles
+from openset.data.readers.open import open_source
 from openset.data.readers.records import Records, SeenIds, SkippedRow, concatenate
-from openset.data.readers.sources import open_source
+from openset.data.readers.source import Chunk, Source
 
 _ROW_NUMBERS = re.compile(r"(__index_level_\d+__|Unnamed: \d+|\s*)$")
 _INTEGER = r"^-?(0|[1-9][0-9]{0,17})$"
@@ -41,16 +41,17 @@ def read_table(
     id: str | None = None,
     skip_bad: bool = False,
 ) -> Records:
-    """All rows of a file (by its extension), a folder of images, or a data frame.
+    """Read all rows of a file, a folder of images, or a data frame.
 
-    Parquet, CSV, TSV, JSON lines, Arrow and Feather, ``.npy``, ``.npz``; CSV and JSON lines may be gzipped.
-    ``features`` names the columns of ``X``: several of numbers, or one that holds whole vectors. Without it, and
-    without ``text`` or ``image``, ``X`` is made of every column of numbers but ``label`` and ``id``, or of the
-    only column of vectors; ``feature_names`` says which. Image paths are relative to the table. In a folder of
-    images the first level of folders is the label and the path the id.
+    The extension tells the format: Parquet, CSV, TSV, JSON lines, Arrow, Feather, ``.npy`` or ``.npz``; CSV, TSV
+    and JSON lines may be gzipped. ``features`` names the columns of ``X``: several columns of numbers, or one
+    that holds whole vectors. Without ``features``, ``text`` and ``image``, ``X`` is made of every column of
+    numbers except ``label`` and ``id``, or of the only column of vectors; ``feature_names`` lists them. Image
+    paths are relative to the folder of the table. In a folder of images the first level of folders is the label
+    and the path is the id.
 
-    A row with a missing or unusable value, or an id that came before, is an error that names the row; with
-    ``skip_bad=True`` it is left out and listed in ``skipped``. Every other row comes out once, in order.
+    A row with a missing or unusable value, or with an id that came before, is an error that names the row. With
+    ``skip_bad=True`` such rows are skipped and listed in ``skipped``. All other rows are returned in order.
 
     >>> import pandas as pd
     >>> frame = pd.DataFrame({"x": [0.5, 1.5, None], "kind": ["a", "b", "a"]})
@@ -58,8 +59,7 @@ def read_table(
     >>> records.X.tolist(), records.y.tolist(), records.skipped[0].reason
     ([[0.5], [1.5]], ['a', 'b'], "column 'x' is missing")
     """
-    opened = open_source(source)
-    reader = _Reader(opened, _choose(opened, label, features, text, image, id), skip_bad)
+    reader = _open_reader(source, label, features, text, image, id, skip_bad)
     return concatenate(list(reader.batches(None)))
 
 
@@ -74,27 +74,39 @@ def iter_batches(
     batch_rows: int = 16384,
     skip_bad: bool = False,
 ) -> Iterator[Records]:
-    """The same as :func:`read_table`, at most ``batch_rows`` rows at a time, for files larger than memory.
+    """Read like :func:`read_table`, but in batches of at most ``batch_rows`` rows: for files larger than memory.
 
-    Memory stays bounded by the batch, and eight bytes a row where there are ids, to find those that come twice.
-    Missing columns are told at once, bad rows when their batch is reached.
+    Memory holds one batch, and eight bytes for each id so far, to find repeated ids. A missing column is an error
+    at once, a bad row when its batch is read.
 
     >>> import pandas as pd
     >>> [len(batch) for batch in iter_batches(pd.DataFrame({"x": range(5)}), batch_rows=2)]
     [2, 2, 1]
     """
     check_integer("batch_rows", batch_rows)
+    return _open_reader(source, label, features, text, image, id, skip_bad).batches(batch_rows)
+
+
+def _open_reader(
+    source: Any,
+    label: str | None,
+    features: Any,
+    text: str | None,
+    image: str | None,
+    id_: str | None,
+    skip_bad: bool,
+) -> _Reader:
     opened = open_source(source)
-    return _Reader(opened, _choose(opened, label, features, text, image, id), skip_bad).batches(batch_rows)
+    return _Reader(opened, _choose(opened, label, features, text, image, id_), skip_bad)
 
 
 @dataclass(frozen=True)
 class _Choice:
-    """Which column serves for what."""
+    """Which column is used for what."""
 
     label: str | None
     features: tuple[str, ...]
-    vectors: bool  # one column holds whole vectors
+    vectors: bool  # whether one column holds whole vectors
     text: str | None
     image: str | None
     id: str | None
@@ -119,20 +131,20 @@ def _choose(
             hint = f" Did you mean {close[0]!r}?" if close else ""
             raise ValueError(f"{source.name} has no column {name!r}; it has {listed(source.kinds, 20)}.{hint}")
     if features is not None and not named:
-        raise ValueError("features names no column: leave it out to take all columns of numbers.")
+        raise ValueError("features names no column: pass None to use all columns of numbers.")
     if features is None and text is None and image is None:
         named = numeric_columns(source, label, id_)
     vectors = [name for name in named if source.kinds[name] == "vector"]
     if vectors and len(named) > 1:
         raise ValueError(
             f"{source.name}: {listed(map(repr, vectors))} holds whole vectors, so it cannot be one feature among "
-            f"{len(named)}: name it alone, or only columns of numbers, in features."
+            f"{len(named)}: name in features either one column of vectors or only columns of numbers."
         )
     return _Choice(label, tuple(named), bool(vectors), text, image, id_)
 
 
 def holds_row_numbers(name: str) -> bool:
-    """Whether a column is the index that pandas wrote along with its table, which is no feature.
+    """Whether a column's name says that it is the index of a pandas table, which is no feature.
 
     >>> [holds_row_numbers(name) for name in ("", "Unnamed: 0", "__index_level_0__", "x")]
     [True, True, True, False]
@@ -141,7 +153,7 @@ def holds_row_numbers(name: str) -> bool:
 
 
 def numeric_columns(source: Source, *but: str | None) -> list[str]:
-    """The columns of numbers, or of vectors, with those left out that serve for something else."""
+    """The columns of numbers or vectors, except those named in ``but`` and row numbers."""
     named = [
         name
         for name, kind in source.kinds.items()
@@ -150,14 +162,14 @@ def numeric_columns(source: Source, *but: str | None) -> list[str]:
     if not named:
         raise ValueError(
             f"{source.name} has no columns of numbers for features; it has {listed(source.kinds, 20) or 'none'}. "
-            "Name a text or image column, or features."
+            "Name a text or image column, or the features."
         )
     return named
 
 
 @dataclass
 class _Reader:
-    """What must be remembered from batch to batch, so that all of them agree."""
+    """Reads chunks into records; remembers what all batches must agree on."""
 
     source: Source
     choice: _Choice
@@ -170,7 +182,7 @@ class _Reader:
         check_flag("skip_bad", self.skip_bad)
 
     def batches(self, batch_rows: int | None) -> Iterator[Records]:
-        """Records of every chunk; a source without a row that can be used is an error."""
+        """Yield the records of every chunk. A source without any usable row is an error."""
         integers = self._has_integer_labels()
         n_rows = n_kept = 0
         reason = ""
@@ -186,7 +198,7 @@ class _Reader:
             raise ValueError(f"{self.source.name}: none of its {n_rows} rows can be used. The first: {reason}.")
 
     def _has_integer_labels(self) -> bool:
-        """CSV has no types: labels are integers if all of them are, which takes a look at the whole column."""
+        """CSV has no types: labels are integers if all of them look so, which means reading the whole column."""
         label = self.choice.label
         if label is None or self.source.typed:
             return False
@@ -255,7 +267,7 @@ class _Reader:
 
 
 def _noting(problems: Problems, read: tuple[NDArray[Any], Problems]) -> NDArray[Any]:
-    """The array that was read; of several things wrong with a row the first is kept."""
+    """Return the array that was read, and note its problems. Of several problems of a row the first counts."""
     array, found = read
     for row, reason in found.items():
         problems.setdefault(row, reason)
@@ -271,7 +283,7 @@ def _kept(n_rows: int, problems: Problems) -> NDArray[np.bool_]:
 def _refusal(name: str, skipped: Sequence[SkippedRow]) -> str:
     shown = "; ".join(f"row {bad.row}: {bad.reason}" for bad in skipped[:5])
     more = f"; and {len(skipped) - 5} more" if len(skipped) > 5 else ""
-    return f"{name} has rows that cannot be used: {shown}{more}. Mend them, or leave them out with skip_bad=True."
+    return f"{name} has rows that cannot be used: {shown}{more}. Fix them, or skip them with skip_bad=True."
 
 
 def _without(records: Records, problems: Problems, skipped: tuple[SkippedRow, ...]) -> Records:

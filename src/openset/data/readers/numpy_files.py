@@ -1,4 +1,4 @@
-"""``.npy`` and ``.npz`` files, memory-mapped where they are not compressed. Pickled objects are never read."""
+"""``.npy`` and ``.npz`` files. Uncompressed arrays are memory-mapped; pickled objects are never read."""
 
 from __future__ import annotations
 
@@ -11,24 +11,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from openset.data.readers.chunk import Source, sliced
+from openset.data.readers.source import Source, sliced
 
 
 def open_npy(path: Path) -> Source:
-    """One array, a row for each entry of its first axis, as the column ``array``."""
+    """One array, as the column ``array``: each entry of its first axis is a row."""
     try:
         array = np.load(path, mmap_mode="r", allow_pickle=False)
     except (ValueError, OSError, EOFError) as error:
         raise ValueError(f"{path} is not a readable .npy array of numbers or text: {error}") from None
     if array.ndim < 2:
-        raise ValueError(
-            f"{path} holds an array of shape {array.shape}: one row a sample is needed, (rows, features)."
-        )
+        raise ValueError(f"{path} holds an array of shape {array.shape}: expected (rows, features).")
     return _source(path, {"array": array})
 
 
 def open_npz(path: Path) -> Source:
-    """Each array is a column; those stored without compression are memory-mapped."""
+    """Each array is a column; uncompressed arrays are memory-mapped."""
     try:
         with zipfile.ZipFile(path) as archive, np.load(path, allow_pickle=False) as content:
             arrays = {
@@ -54,10 +52,10 @@ def _kind(array: NDArray[Any]) -> str:
 
 
 def _map_member(path: Path, member: zipfile.ZipInfo) -> NDArray[Any]:
-    """An array within an uncompressed zip archive, mapped where it lies in the file."""
+    """Memory-map an array inside an uncompressed zip archive."""
     with path.open("rb") as file:
         file.seek(member.header_offset)
-        # the local header's own name and extra field may be longer than the central directory says
+        # the name and the extra field of the local header may be longer than the central directory says
         name_length, extra_length = struct.unpack("<26x2H", file.read(30))
         file.seek(name_length + extra_length, 1)
         version = np.lib.format.read_magic(file)

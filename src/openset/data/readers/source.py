@@ -1,7 +1,8 @@
-"""What a source of rows hands on: some rows' columns, and the rows that could not be read at all."""
+"""A source of rows, opened but not read yet, and the chunks of rows that it yields."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,10 +11,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from openset._utils.text import listed
+
+SAMPLE = 1000
+"""Rows read to tell what the columns hold, where a source has no schema."""
+
 
 @dataclass(frozen=True)
 class Chunk:
-    """Some rows: their numbers, their columns (numpy, Arrow or list), and the broken rows among them."""
+    """Some rows: their row numbers, their columns (numpy, Arrow or list), and why a broken row was not read."""
 
     rows: NDArray[np.int64]
     columns: Mapping[str, Any]
@@ -22,12 +28,12 @@ class Chunk:
 
 @dataclass(frozen=True)
 class Source:
-    """A file, folder or frame that rows are read from.
+    """A file, folder or data frame that rows are read from.
 
-    ``kinds`` says of each column whether it holds a ``number``, a ``vector`` or something ``other``.
-    ``chunks(columns, batch_rows)`` gives all rows in order, at most so many at a time; None leaves the size open.
-    ``folder`` is where relative image paths start, ``typed`` is False where all is text, as in CSV, and
-    ``defaults`` are the columns taken where the user names none.
+    ``kinds`` says what each column holds: ``number``, ``vector`` or ``other``. ``chunks(columns, batch_rows)``
+    yields all rows in order, at most ``batch_rows`` at a time; with None the source chooses the size. Relative
+    image paths start at ``folder``. ``typed`` is False where every value is text, as in CSV. ``defaults`` names
+    the columns used where the user names none.
     """
 
     name: str
@@ -39,7 +45,7 @@ class Source:
 
 
 def slices(n_rows: int, batch_rows: int | None) -> Iterator[tuple[int, int]]:
-    """Where each batch starts and ends.
+    """The start and the end of each batch.
 
     >>> list(slices(5, 2)), list(slices(5, None))
     ([(0, 2), (2, 4), (4, 5)], [(0, 5)])
@@ -51,7 +57,7 @@ def slices(n_rows: int, batch_rows: int | None) -> Iterator[tuple[int, int]]:
 def sliced(
     name: str, columns: Mapping[str, Any], wanted: Sequence[str], batch_rows: int | None
 ) -> Iterator[Chunk]:
-    """Chunks of columns that are there already, memory-mapped ones among them, without a copy."""
+    """Chunks of columns that are in memory or memory-mapped, without a copy."""
     lengths = {column: len(columns[column]) for column in wanted}
     if len(set(lengths.values())) > 1:
         found = ", ".join(f"{column!r} {n}" for column, n in lengths.items())
@@ -65,3 +71,10 @@ def _slice(column: Any, start: int, stop: int) -> Any:
     if hasattr(part, "chunks"):  # Arrow's chunked arrays
         return part.chunk(0) if part.num_chunks == 1 else part.combine_chunks()
     return part
+
+
+def refuse_repeated(names: Sequence[str], source: Path | str) -> None:
+    """Raise a ValueError that lists the column names that occur more than once."""
+    repeated = [name for name, count in Counter(names).items() if count > 1]
+    if repeated:
+        raise ValueError(f"{source} has several columns named {listed(map(repr, repeated))}: rename them.")

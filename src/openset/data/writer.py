@@ -1,4 +1,4 @@
-"""Writing tables batch by batch, in every format that is read but ``.npy``, whose one array holds no columns."""
+"""Writing tables batch by batch, in every format that is read except ``.npy``, which has no columns."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from openset._utils.extras import require_pyarrow
+from openset._utils.extras import require
 from openset._utils.files import check_parent, extension, replacing
 from openset._utils.text import listed
 
-_ROW_GROUP = 2**17
+_ROW_GROUP = 2**17  # rows
 
 Columns = Mapping[str, NDArray[Any]]
 Write = Callable[[Columns], None]
@@ -27,10 +27,10 @@ Write = Callable[[Columns], None]
 
 @contextmanager
 def writing_table(path: Path) -> Iterator[Write]:
-    """Yield ``write(columns)``, to be called with the columns of one batch of rows after another.
+    """Yield ``write(columns)``, to be called once for each batch of rows; every batch has the same columns.
 
-    The format is that of the extension. The file appears, in place of one that is there, only when all is
-    written; every batch has the same columns.
+    The extension tells the format. The file, or the new one in place of an old one, appears only when all is
+    written.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
@@ -45,7 +45,7 @@ def writing_table(path: Path) -> Iterator[Write]:
 
 
 def check_writable(path: Path) -> None:
-    """Raise an error unless a table can be written there: by its extension, and the folder that it is in."""
+    """Raise an error unless a table can be written: the extension is known and the folder exists."""
     _opener(path)
     check_parent(path)
 
@@ -53,18 +53,18 @@ def check_writable(path: Path) -> None:
 def _opener(path: Path) -> Any:
     suffix = extension(path)
     if suffix == ".npy":
-        raise ValueError(f"{path}: a .npy file is one array, with no room for ids and labels: write .npz.")
+        raise ValueError(f"{path}: a .npy file is one array and cannot hold ids and labels: write .npz.")
     if suffix not in _OPENERS:
         raise ValueError(f"{path}: the extension {suffix!r} is unknown. Known are {listed(_OPENERS, 20)}.")
     return _OPENERS[suffix]
 
 
 def _arrow_writer(open_sink: Callable[[Path, Any, ExitStack], Any]) -> Any:
-    """A writer around pyarrow's own, which is opened once the first batch tells the types."""
+    """Wrap a writer of pyarrow, which is opened when the first batch tells the types."""
 
     @contextmanager
     def opened(path: Path) -> Iterator[Write]:
-        pa = require_pyarrow("Writing tables")
+        pa = require("pyarrow", "Writing tables", "data")
         sink: Any = None
         schema: Any = None
 
@@ -85,7 +85,7 @@ def _arrow_writer(open_sink: Callable[[Path, Any, ExitStack], Any]) -> Any:
                 yield write
             except BaseException:
                 if sink is not None:
-                    with suppress(OSError, pa.ArrowException):  # the file is thrown away: its end may fail too
+                    with suppress(OSError, pa.ArrowException):  # the file is deleted, so closing it may fail
                         sink.close()
                 raise
             if sink is not None:
@@ -98,13 +98,13 @@ def _parquet(path: Path, schema: Any, files: ExitStack) -> Any:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    # novelty scores hardly repeat: only text is worth a dictionary
+    # novelty scores hardly repeat, so a dictionary pays only for text
     texts = [field.name for field in schema if pa.types.is_string(field.type)]
     return _RowGroups(pq.ParquetWriter(path, schema, use_dictionary=texts, compression="snappy"))
 
 
 class _RowGroups:
-    """A Parquet writer that gathers small batches, of which each would be a row group of its own."""
+    """A Parquet writer that collects small batches; otherwise each would become a row group."""
 
     def __init__(self, writer: Any) -> None:
         self._writer = writer
@@ -160,7 +160,7 @@ def _write_lines(file: Any, columns: Columns) -> None:
 
 @contextmanager
 def _npz(path: Path) -> Iterator[Write]:
-    """Batches wait on disk, a file for each column, until the length and the widest text are known."""
+    """Batches are stored in one temporary file for each column until the length and the widest text are known."""
     waiting: dict[str, IO[bytes]] = {}
     batches: dict[str, list[tuple[int, np.dtype[Any]]]] = {}
 

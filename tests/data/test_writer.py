@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from openset.data import read_table
-from openset.data.readers.writing import writing_table
+from openset.data.writer import writing_table
 
 FORMATS = ["parquet", "csv", "csv.gz", "tsv", "tsv.gz", "jsonl", "jsonl.gz", "arrow", "feather", "npz"]
 plain_text = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]), min_size=1, max_size=8)
@@ -64,7 +64,7 @@ def test_a_column_keeps_its_type(tmp_path):
 
 
 def test_small_batches_share_a_row_group(tmp_path, monkeypatch):
-    monkeypatch.setattr("openset.data.readers.writing._ROW_GROUP", 10)
+    monkeypatch.setattr("openset.data.writer._ROW_GROUP", 10)
     with writing_table(tmp_path / "rows.parquet") as write:
         for first in range(0, 23, 3):
             write({"id": np.arange(first, min(first + 3, 23))})

@@ -1,0 +1,21 @@
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from openset._utils.text import listed, shortened
+
+
+def test_lists_in_a_message():
+    assert listed([]) == ""
+    assert listed(["a"]) == "a"
+    assert listed("abcde") == "a, b, c, d, e"
+    assert listed(iter("abcdefg")) == "a, b, c, d, e and 2 more"
+    assert listed([1, None, 2.5], limit=2) == "1, None and 1 more"
+
+
+@given(st.text(max_size=12), st.integers(1, 12))
+def test_shortened_text_fits_and_is_a_prefix(text, limit):
+    short = shortened(text, limit)
+    assert len(short) <= limit
+    assert short == text or (short.endswith("…") and text.startswith(short[:-1]) and len(text) > limit)

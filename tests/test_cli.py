@@ -41,7 +41,7 @@ def test_version():
     "code",
     [
         "import openset",
-        "from openset import CoLOR; CoLOR()",
+        "import openset; dir(openset); openset.ModelFormatError",
         "import openset.registry as r; r.methods()",
         "from typer.testing import CliRunner; from openset.cli import app; CliRunner().invoke(app, ['--help'])",
     ],
@@ -81,7 +81,7 @@ def complete(words):
 def test_the_shell_completes_commands_options_and_methods():
     assert complete("openset ev") == ["evaluate"]
     assert complete("openset fit --me") == ["--method"]
-    assert complete("openset fit --method co") == ["color", "conop"]
+    assert complete("openset fit --method co") == ["color", "color_paper", "conop"]
 
 
 def test_no_color_leaves_no_colour_even_on_a_terminal():

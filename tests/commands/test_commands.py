@@ -92,7 +92,7 @@ def test_rows_to_act_on_at_a_false_discovery_rate(problem_files, tmp_path):
 
 
 def test_color_tests_under_the_bound_that_is_told(problem_files, tmp_path):
-    quick = ("max_steps=100", "evaluate_every=50", "grid=[0.05, 0.1]", "multiplier_bounds=[0.3]")
+    quick = ("max_steps=100", "evaluate_every=50", "grid=[0.05, 0.1]", "groups=[[0.3, 0.0, 0.6]]")
     files = (problem_files / "source.parquet", problem_files / "target.parquet")
     told = ("--label", "kind", "--id", "rid", "--max-density-ratio", "3")
     done = call("fit", *files, *told, "--out", tmp_path / "run", *(f"--set={value}" for value in quick))
@@ -303,7 +303,7 @@ def test_a_real_process_from_fit_to_evaluate(problem_files, tmp_path):
 def test_an_interrupt_leaves_nothing_half_written(problem_files, tmp_path, number, code):
     state = tmp_path / "state"  # a checkpoint, which is there to outlive a kill, tells that training goes on
     arguments = ("fit", problem_files / "source.parquet", problem_files / "target.parquet", "--label", "kind",
-                 "--set", "max_steps=1000000", "--set", "tol=0", "--set", "evaluate_every=50",
+                 "--method", "dd", "--set", "max_steps=1000000", "--set", "tol=0", "--set", "evaluate_every=50",
                  "--set", f"checkpoint={state}", "--out", tmp_path / "run")  # fmt: skip
     process = subprocess.Popen([*COMMAND, *map(str, arguments)], stderr=subprocess.PIPE, stdout=subprocess.PIPE)
     deadline = time.monotonic() + 120

@@ -43,7 +43,7 @@ def test_json_and_quiet(problem_files):
 
 
 def test_color_with_few_steps(problem_files):
-    settings = ("max_steps=30", "evaluate_every=15", "hidden=8", "members=2", "multiplier_bounds=[0.2]")
+    settings = ("max_steps=30", "evaluate_every=15", "hidden=8", "members=2", "groups=[[0.2, 0.0, 0.6]]")
     done = simulate(problem_files, "--alpha", "0.1", "--json", *(part for s in settings for part in ("--set", s)))
     assert done.exit_code == 0, done.output
     found = json.loads(done.stdout)

@@ -29,5 +29,5 @@ def color(problem_files):
         id="rid",
         fdr=0.1,
         max_density_ratio=8,
-        parameters={"max_steps": 200, "evaluate_every": 100, "grid": [0.05, 0.1], "multiplier_bounds": [0.3]},
+        parameters={"max_steps": 200, "evaluate_every": 100, "grid": [0.05, 0.1], "groups": [(0.3, 0.0, 0.6)]},
     )

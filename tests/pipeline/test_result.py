@@ -18,7 +18,7 @@ from openset._utils.files import replacing_folder
 from openset.pipeline.compare import compare_runs
 from openset.pipeline.result import check_free, read_summary
 from openset.pipeline.summary import Groups, ListedRows
-from openset.stats.thresholds import conformal_p_values
+from openset.stats.p_values import benjamini_hochberg, conformal_p_values
 from product_files import frame, make_rows
 
 

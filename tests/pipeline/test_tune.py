@@ -9,7 +9,7 @@ import openset
 from openset import KNN, CoLOR, Mahalanobis, make_background_shift
 from openset.pipeline.tune import GRIDS, Simulation, TuneResult, _set_stage, _sizes
 
-QUICK = {"max_steps": 40, "evaluate_every": 20, "hidden": 8, "multiplier_bounds": (0.2,), "random_state": 0}
+QUICK = {"max_steps": 40, "evaluate_every": 20, "hidden": 8, "groups": [(0.2, 0.0, 0.6)], "random_state": 0}
 
 
 def problem(**options):

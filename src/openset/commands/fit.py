@@ -63,7 +63,7 @@ def fit(
         float | None,
         typer.Option(
             help="How many times as common a known kind of row may be in TARGET.",
-            show_default="12 for color and conop, else 1",
+            show_default="12 for color, color_paper and conop, else 1",
         ),
     ] = None,
     seed: Seed = None,

@@ -28,7 +28,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class NovelFraction:
-    """The share of the new class with its interval, as :class:`~openset.stats.proportions.ProportionEstimate`."""
+    """The share of the new class with its interval, as :class:`~openset.stats.shares.ShareEstimate`."""
 
     value: float
     low: float
@@ -172,7 +172,8 @@ class ListedRows:
 class Head:
     """One head of CoLOR at one evaluation point, on validation rows.
 
-    ``value`` to ``logit_multiplier`` are None for heads that are not compared by a value.
+    ``value`` to ``sharpness`` are None for heads that are not compared by a value; ``logit_multiplier`` was the
+    name of ``sharpness`` in earlier files.
     """
 
     member: int
@@ -186,6 +187,7 @@ class Head:
     value: float | None = None
     bound: float | None = None
     dropout: float | None = None
+    sharpness: float | None = None
     logit_multiplier: float | None = None
     selected: bool = False
 
@@ -348,7 +350,7 @@ class ResultSummary:
 
 def _columns(head: Head) -> dict[str, Any]:
     """The columns that heads of its kind have."""
-    of_some = ("value", "bound", "dropout", "logit_multiplier")
+    of_some = ("value", "bound", "dropout", "sharpness", "logit_multiplier")
     return {name: value for name, value in asdict(head).items() if value is not None or name not in of_some}
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from openset.data import read_table
-from openset.data.writer import writing_table
+from openset.data.writer import check_writable, writing_table
 
 FORMATS = ["parquet", "csv", "csv.gz", "tsv", "tsv.gz", "jsonl", "jsonl.gz", "arrow", "feather", "npz"]
 plain_text = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]), min_size=1, max_size=8)
@@ -71,3 +71,44 @@ def test_small_batches_share_a_row_group(tmp_path, monkeypatch):
     file = pq.ParquetFile(tmp_path / "rows.parquet")
     sizes = [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)]
     assert sizes == [12, 11] and file.read()["id"].to_pylist() == list(range(23))
+
+
+def test_a_path_is_checked_before_anything_is_written(tmp_path):
+    check_writable(tmp_path / "t.CSV.gz")
+    with pytest.raises(ValueError, match="the extension '.xlsx' is unknown. Known are .parquet, .csv"):
+        check_writable(tmp_path / "t.xlsx")
+    with pytest.raises(ValueError, match="a .npy file is one array and cannot hold ids and labels: write .npz"):
+        check_writable(tmp_path / "t.npy")
+    with pytest.raises(FileNotFoundError, match="there is no folder"):
+        check_writable(tmp_path / "absent" / "t.csv")
+    (tmp_path / "t.csv").mkdir()
+    with pytest.raises(IsADirectoryError, match="it is a folder"):
+        check_writable(tmp_path / "t.csv")
+
+
+@pytest.mark.parametrize("suffix", ["npz", "parquet"])
+def test_values_keep_their_type(tmp_path, suffix):
+    columns = {
+        "n": np.array([1, 2], np.int16),
+        "s": np.array([0.5, 1.5], np.float32),
+        "b": np.array([True, False]),
+    }
+    with writing_table(tmp_path / f"t.{suffix}") as add:
+        add(columns)
+    if suffix == "npz":
+        with np.load(tmp_path / "t.npz") as stored:
+            found = {name: stored[name] for name in stored}
+    else:
+        table = pq.read_table(tmp_path / "t.parquet")
+        found = {name: table[name].to_numpy() for name in table.column_names}
+    assert {name: (column.dtype, column.tolist()) for name, column in found.items()} == {
+        name: (column.dtype, column.tolist()) for name, column in columns.items()
+    }
+
+
+def test_texts_of_an_npz_grow_with_the_widest(tmp_path):
+    with writing_table(tmp_path / "t.npz") as add:
+        for text in ("a", "longer", "b"):
+            add({"t": np.array([text], dtype=object)})
+    with np.load(tmp_path / "t.npz") as stored:
+        assert stored["t"].tolist() == ["a", "longer", "b"] and stored["t"].dtype == "<U6"

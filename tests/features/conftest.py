@@ -1,33 +1,17 @@
-"""Tiny models with random weights, saved as transformers saves real ones."""
+"""Tiny models for all tests of features, and a cache of their own."""
 
 from __future__ import annotations
 
 import json
 import shutil
-import string
 import sys
 from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))  # tiny_encoder, here and in processes that tests start
+sys.path.insert(0, str(Path(__file__).parent))  # the helpers, here and in processes that tests start
 
-WORDS = [
-    "the",
-    "a",
-    "red",
-    "blue",
-    "big",
-    "small",
-    "cat",
-    "dog",
-    "house",
-    "runs",
-    "sleeps",
-    "over",
-    "under",
-    "and",
-]
+from tiny_models import save_text_model
 
 
 @pytest.fixture(autouse=True)
@@ -36,33 +20,15 @@ def own_cache(tmp_path, monkeypatch):
     monkeypatch.setenv("OPENSET_CACHE", str(tmp_path / "default-cache"))
 
 
-def save_tokenizer(directory):
-    from transformers import BertTokenizer
-
-    letters = list(string.ascii_lowercase) + ["##" + letter for letter in string.ascii_lowercase]
-    vocabulary = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *letters, *string.digits, *WORDS]
-    directory.mkdir(parents=True, exist_ok=True)
-    file = directory / "vocab.txt"
-    file.write_text("\n".join(vocabulary))
-    BertTokenizer(str(file), model_max_length=64).save_pretrained(directory)
-    return len(vocabulary)
-
-
 @pytest.fixture(scope="session")
 def bert(tmp_path_factory):
     """A BERT of two layers and 24 features."""
-    import torch
     from transformers import BertConfig, BertModel
 
-    directory = tmp_path_factory.mktemp("models") / "bert"
-    size = save_tokenizer(directory)
-    torch.manual_seed(0)
-    config = BertConfig(
-        vocab_size=size, hidden_size=24, num_hidden_layers=2, num_attention_heads=2, intermediate_size=32,
-        max_position_embeddings=64, initializer_range=0.5,
+    return save_text_model(
+        tmp_path_factory.mktemp("models") / "bert", BertModel, BertConfig, hidden_size=24, num_hidden_layers=2,
+        intermediate_size=32, max_position_embeddings=64, initializer_range=0.5,
     )  # fmt: skip
-    BertModel(config).save_pretrained(directory)
-    return directory
 
 
 @pytest.fixture(scope="session")

@@ -41,6 +41,7 @@ def test_what_was_put_is_got_in_another_session(tmp_path):
         assert cache.get([key("absent")]) == {}
 
 
+@pytest.mark.slow
 @given(st.lists(st.lists(st.integers(0, 12), min_size=1, max_size=6), max_size=6))
 def test_the_first_to_write_a_row_is_believed(tmp_path_factory, calls):
     believed = {}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tiny_models import save_text_model
 
-from conftest import save_tokenizer
 from openset import ZOC, load
 from openset.features.captions import PROMPT, embed_names, propose_embeddings, propose_names
 
@@ -13,37 +13,28 @@ D = 8
 IMAGES = np.random.default_rng(0).normal(size=(5, D))
 
 
+SPECIAL = {"bos_token_id": 2, "eos_token_id": 3, "pad_token_id": 0}
+
+
 @pytest.fixture(scope="session")
 def clip_text(tmp_path_factory):
-    import torch
     from transformers import CLIPTextConfig, CLIPTextModelWithProjection
 
     directory = tmp_path_factory.mktemp("clip") / "text"
-    size = save_tokenizer(directory)
-    torch.manual_seed(0)
-    config = CLIPTextConfig(
-        vocab_size=size, hidden_size=16, intermediate_size=16, num_hidden_layers=1, num_attention_heads=2,
-        projection_dim=D, bos_token_id=2, eos_token_id=3, pad_token_id=0,
-    )  # fmt: skip
-    CLIPTextModelWithProjection(config).save_pretrained(directory)
-    return str(directory)
+    size = {"hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1, "projection_dim": D}
+    return str(save_text_model(directory, CLIPTextModelWithProjection, CLIPTextConfig, **size, **SPECIAL))
 
 
 @pytest.fixture(scope="session")
 def decoder(tmp_path_factory):
-    import torch
     from transformers import BertGenerationConfig, BertGenerationDecoder
 
     directory = tmp_path_factory.mktemp("captions") / "decoder"
-    size = save_tokenizer(directory)
-    torch.manual_seed(0)
-    config = BertGenerationConfig(
-        vocab_size=size, hidden_size=2 * D, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16,
-        bos_token_id=2, eos_token_id=3, pad_token_id=0, is_decoder=True, add_cross_attention=True,
-        initializer_range=0.7,
-    )  # fmt: skip
-    BertGenerationDecoder(config).save_pretrained(directory)
-    return str(directory)
+    size = {"hidden_size": 2 * D, "intermediate_size": 16, "num_hidden_layers": 1, "initializer_range": 0.7}
+    attention = {"is_decoder": True, "add_cross_attention": True}
+    return str(
+        save_text_model(directory, BertGenerationDecoder, BertGenerationConfig, **size, **attention, **SPECIAL)
+    )
 
 
 def test_names_are_embedded_in_their_prompt(clip_text):

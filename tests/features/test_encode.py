@@ -62,6 +62,7 @@ def test_a_row_that_was_spoilt_on_disk_is_computed_again(tmp_path):
     assert encoder.rows_computed == 2
 
 
+@pytest.mark.slow
 def test_data_larger_than_the_limit_still_encode(tmp_path):
     texts = [f"text {i}" for i in range(15_000)]
     cache = FeatureCache(tmp_path, limit=2**20)
@@ -79,6 +80,7 @@ encode(texts, TinyEncoder(pause=0.02, announce=True), batch_size=10, cache=sys.a
 """
 
 
+@pytest.mark.slow
 def test_a_killed_run_continues(tmp_path):
     with python(SLOW, tmp_path) as process:
         for line in process.stdout:
@@ -105,6 +107,7 @@ print(encoder.rows_computed)
 """
 
 
+@pytest.mark.slow
 def test_processes_that_share_a_cache_end_with_the_same_bits(tmp_path):
     processes = [
         python(SHARED, tmp_path / "cache", tmp_path / f"{i}.npy", size) for i, size in enumerate((7, 10, 16))
@@ -126,6 +129,7 @@ def test_features_that_are_not_finite_are_refused_and_not_kept(tmp_path):
     assert encoder.rows_computed == 2
 
 
+@pytest.mark.slow
 def test_a_thousand_short_texts_come_from_the_cache_within_a_second(tmp_path):
     texts = [f"move {i} dollars" for i in range(1000)]
 

@@ -1,4 +1,4 @@
-"""From raw text and pictures to a report, as a user would: the command line and ``openset.run``."""
+"""End to end: from raw text and pictures to a report, by the command line and by ``openset.run``."""
 
 from __future__ import annotations
 
@@ -47,6 +47,7 @@ def new_rows(scored):
     return set(scored.loc[scored["novelty_score"].nlargest(12).index, "id"])
 
 
+@pytest.mark.slow
 def test_folders_of_pictures_from_the_command_line(pictures, vision, tmp_path):
     files = (pictures / "known", pictures / "batch")
     done = call("fit", *files, "--encoder", vision["resnet"], *QUICK, "--out", tmp_path / "run")
@@ -63,6 +64,7 @@ def test_folders_of_pictures_from_the_command_line(pictures, vision, tmp_path):
     assert again["id"].tolist() == scored["id"].tolist()
 
 
+@pytest.mark.slow
 def test_a_table_of_picture_paths_gives_what_the_folder_gives(pictures, vision, tmp_path):
     names = sorted(p.relative_to(pictures).as_posix() for p in pictures.rglob("known/*/*.png"))
     source = pd.DataFrame({"photo": names, "kind": [name.split("/")[1] for name in names]})
@@ -80,7 +82,8 @@ def test_a_table_of_picture_paths_gives_what_the_folder_gives(pictures, vision, 
     assert result.summary.data["features"]["kind"] == "image"
 
 
-def test_pictures_through_the_embedded_encoder(pictures, tmp_path):
+@pytest.mark.slow
+def test_pictures_through_the_packaged_encoder(pictures, tmp_path):
     for kind in ("apple", "plum"):
         (tmp_path / "few" / kind).mkdir(parents=True)
         for path in sorted((pictures / "known" / kind).iterdir())[:10]:
@@ -108,6 +111,7 @@ def write_reviews(folder, source=None, target=None):
             "--id", "nr", "--out", folder / "run")  # fmt: skip
 
 
+@pytest.mark.slow
 def test_text_from_the_command_line(bert, tmp_path):
     fit = write_reviews(tmp_path)
     done = call(*fit, "--encoder", bert, *QUICK)

@@ -133,7 +133,8 @@ def test_the_centre_square_is_the_largest_and_rounds_down():
     )
 
 
-def test_the_embedded_efficientnet_gives_the_published_features(shared_data, tmp_path):
+@pytest.mark.slow
+def test_the_packaged_efficientnet_gives_the_published_features(shared_data, tmp_path):
     folder = shared_data / "sun_scenes"
     files = [line.split(",")[0] for line in (folder / "index.csv").read_text().splitlines()[1:]]
     published = np.load(folder / "efficientnet_lite0.npy", mmap_mode="r")

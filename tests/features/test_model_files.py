@@ -10,7 +10,7 @@ import pytest
 import openset.features
 from openset.errors import MissingExtraError
 from openset.features import TextEncoder, encode_texts
-from openset.features.model_files import model_directory, model_files
+from openset.features.model_files import fingerprint, load_pretrained, model_directory, model_files, read_json
 
 
 def test_a_hub_name_is_fetched_then_read_as_a_directory(bert, monkeypatch):
@@ -70,3 +70,45 @@ def test_the_old_pickle_loader_is_never_trusted():
     calls = re.findall(r"torch\.load\((.*)\)", source)
     assert len(calls) == 1 and "weights_only=True" in calls[0]
     assert "torchvision" not in re.sub(r'""".*?"""|#.*', "", source, flags=re.S)
+
+
+def test_the_fingerprint_is_that_of_earlier_caches(tmp_path):
+    (tmp_path / "one.txt").write_text("one")
+    (tmp_path / "b.bin").write_bytes(bytes(range(256)) * 5000)
+    files = [tmp_path / "one.txt", tmp_path / "b.bin"]
+    expected = "678ccc25193402b2ae1ffad19b0741d9826c4933d48bc35770272672235d309d"
+    assert fingerprint(files, {"pooling": "mean", "normalise": True}) == expected
+    assert fingerprint(files, {"normalise": True, "pooling": "mean"}) == expected
+    assert fingerprint([], {}) == "44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a"
+
+
+def test_the_fingerprint_is_of_contents_and_names_but_not_of_folders(tmp_path):
+    for folder, name, content in (("a", "x", "1"), ("b", "x", "1"), ("c", "y", "1"), ("d", "x", "2")):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / name).write_text(content)
+    prints = [fingerprint(sorted((tmp_path / folder).iterdir()), {}) for folder in "abcd"]
+    assert prints[0] == prints[1] and len(set(prints)) == 3
+
+
+def test_safe_weights_hide_old_ones_and_other_files_do_not_count(tmp_path):
+    for name in ("config.json", "vocab.txt", "README.md", "model.safetensors", "pytorch_model.bin"):
+        (tmp_path / name).write_text("")
+    (tmp_path / "onnx").mkdir()
+    found = [path.name for path in model_files([tmp_path])]
+    assert found == ["config.json", "model.safetensors", "vocab.txt"]
+
+
+def test_a_settings_file_that_is_absent_is_empty(tmp_path):
+    (tmp_path / "config.json").write_text('{"size": 3}')
+    assert read_json(tmp_path / "config.json") == {"size": 3} and read_json(tmp_path / "absent.json") == {}
+
+
+def test_a_loaded_model_is_ready_and_leaves_the_settings_of_transformers(bert):
+    import torch
+    from transformers import AutoModel
+    from transformers.utils import logging
+
+    before = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    model = load_pretrained(AutoModel, bert, "cpu")
+    assert not model.training and {p.dtype for p in model.parameters()} == {torch.float32}
+    assert (logging.get_verbosity(), logging.is_progress_bar_enabled()) == before

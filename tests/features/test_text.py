@@ -170,7 +170,8 @@ def test_bad_settings_are_told(bert):
         TextEncoder(bert, max_tokens=2)
 
 
-def test_the_embedded_minilm_gives_the_published_features(shared_data):
+@pytest.mark.slow
+def test_the_packaged_minilm_gives_the_published_features(shared_data):
     import pyarrow.parquet as pq
 
     texts = pq.read_table(shared_data / "amazon_reviews" / "reviews.parquet", columns=["text"])["text"]

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from openset.data import DATASETS, Dataset, load_dataset
+from openset.data import load_dataset
 
 
 def test_amazon_of_fdu_mtl(shared_data):
@@ -53,12 +53,3 @@ def test_a_damaged_stand_in_says_so(tmp_path):
     pq.write_table(pa.table({"text": ["a"]}), tmp_path / "queries.parquet")
     with pytest.raises(ValueError, match="lacks the columns intent, domain, split; it has text"):
         load_dataset("clinc150", tmp_path)
-
-
-def test_columns_must_be_of_one_length():
-    with pytest.raises(ValueError, match="label 2, features 3"):
-        Dataset("x", "X", "nobody", np.array(["a", "b"]), features=np.eye(3))
-
-
-def test_names_are_the_catalogues():
-    assert sorted(DATASETS) == ["amazon", "amazon_fdu_mtl", "cifar100", "clinc150", "sun397", "sun_scenes"]

@@ -1,4 +1,4 @@
-"""One table written in every format."""
+"""One table written in every format, and a check of what happens to bad rows."""
 
 from __future__ import annotations
 
@@ -12,6 +12,9 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.feather as feather
 import pyarrow.parquet as pq
+import pytest
+
+from openset.data import iter_batches, read_table
 
 
 def write_table(path, table):
@@ -62,3 +65,23 @@ def frames(table):
     arrow = as_arrow(table)
     plain = pd.DataFrame({name: list(column) for name, column in table.items()})
     return [arrow, pl.from_arrow(arrow), arrow.to_pandas(), plain]
+
+
+def jsonl(path, rows):
+    """Rows, or whole lines of text, to a file of JSON lines."""
+    path.write_text("".join((r if isinstance(r, str) else json.dumps(r)) + "\n" for r in rows))
+    return path
+
+
+def check_bad_rows(source, message, kept, skipped, **roles):
+    """Refused with this message; with skip_bad these rows are kept and those skipped, whole and in batches."""
+    with pytest.raises(ValueError, match=message):
+        read_table(source, **roles)
+    for batches in (
+        [read_table(source, skip_bad=True, **roles)],
+        list(iter_batches(source, skip_bad=True, batch_rows=2, **roles)),
+    ):
+        assert [row for batch in batches for row in batch.rows.tolist()] == kept
+        assert [bad.row for batch in batches for bad in batch.skipped] == skipped
+        assert sum(batch.n_skipped for batch in batches) == len(skipped)
+        assert all(batch.X is None or len(batch.X) == len(batch) for batch in batches)

@@ -1,4 +1,4 @@
-"""Files larger than memory: what is held at a time does not grow with the file."""
+"""Of all readers together: files larger than memory, where memory does not grow with the file."""
 
 from __future__ import annotations
 
@@ -13,8 +13,6 @@ import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
 from table_files import as_lists
-
-from openset.data.readers.records import SeenIds
 
 CODE = """
 import json, sys
@@ -58,6 +56,7 @@ def write(path, rows):
         feather.write_feather(table, path, compression="lz4", chunksize=2000)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs Linux's /proc to measure memory")
 @pytest.mark.parametrize("suffix", ["parquet", "feather", "npy", "npz", "csv", "jsonl"])
 def test_memory_stays_bounded(tmp_path, suffix):
@@ -78,19 +77,3 @@ def test_memory_stays_bounded(tmp_path, suffix):
         assert used["whole"] < 0.2 * size, "a mapped array was copied"
     else:
         assert used["whole"] > 0.9 * size, "the measurement itself looks wrong"
-
-
-def test_seen_ids_agree_with_a_set():
-    random = np.random.default_rng(0)
-    for make in (
-        lambda n: random.integers(0, 400, n),
-        lambda n: random.integers(0, 400, n).astype(str).astype(object),
-    ):
-        seen, known = SeenIds(), set()
-        for size in (1, 5, 50, 3, 200, 0, 7):
-            ids = make(size)
-            expected = []
-            for one in ids.tolist():
-                expected.append(one in known)
-                known.add(one)
-            assert seen.repeated(ids).tolist() == expected

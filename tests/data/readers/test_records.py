@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+import numpy as np
+
+from openset._utils.arrays import as_objects
+from openset.data.readers.images import ImageFiles
+from openset.data.readers.records import Records, SeenIds, SkippedRow, concatenate
+
+
+def test_batches_of_small_and_of_large_ids_are_joined_as_integers():
+    parts = [Records(np.arange(1), ids=np.array([value])) for value in (7, 2**63 + 1)]
+    assert concatenate(parts).ids.tolist() == [7, 2**63 + 1]
+    parts = [Records(np.arange(1), ids=np.array([value])) for value in (-7, 2**63 + 1)]
+    assert concatenate(parts).ids.tolist() == [-7, 2**63 + 1]
+
+
+def test_seen_ids_agree_with_a_set():
+    random = np.random.default_rng(0)
+    for make in (
+        lambda n: random.integers(0, 400, n),
+        lambda n: random.integers(0, 400, n).astype(str).astype(object),
+    ):
+        seen, known = SeenIds(), set()
+        for size in (1, 5, 50, 3, 200, 0, 7):
+            ids = make(size)
+            expected = []
+            for one in ids.tolist():
+                expected.append(one in known)
+                known.add(one)
+            assert seen.repeated(ids).tolist() == expected
+
+
+def test_batches_are_joined_in_order():
+    first = Records(np.array([0, 2]), X=np.eye(2), y=np.array(["a", "b"]), skipped=(SkippedRow(1, "bad"),))
+    empty = Records(np.empty(0, np.int64), X=np.empty((0, 1)), y=np.empty(0), skipped=(SkippedRow(3, "worse"),))
+    last = Records(np.array([4]), X=np.ones((1, 2)), y=np.array(["c"]))
+    joined = concatenate([first, empty, last])
+    assert joined.rows.tolist() == [0, 2, 4] and joined.y.tolist() == ["a", "b", "c"] and joined.ids is None
+    assert joined.X.tolist() == [[1, 0], [0, 1], [1, 1]] and len(joined) == 3
+    assert [bad.row for bad in joined.skipped] == [1, 3] and joined.n_skipped == 2
+    assert concatenate([first]) is first
+    assert len(concatenate([empty, empty])) == 0
+
+
+def test_images_are_joined_by_their_paths(tmp_path):
+    parts = [Records(np.array([i]), images=ImageFiles(tmp_path, as_objects([f"{i}.png"]))) for i in range(3)]
+    joined = concatenate(parts)
+    assert joined.images.paths.tolist() == ["0.png", "1.png", "2.png"] and joined.images.root == tmp_path
+
+
+def test_ids_of_every_type_are_told_apart():
+    for ids in ([1.5, -1.5, 1.5], [True, False, True], ["a", "b", "a"], [2**40, 1, 2**40]):
+        assert SeenIds().repeated(np.array(ids)).tolist() == [False, False, True]

@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
-from openset.stats.conformal import benjamini_hochberg
 
 import openset
 from mutations import mutations, outcome
@@ -18,7 +17,7 @@ from openset._utils.files import replacing_folder
 from openset.pipeline.compare import compare_runs
 from openset.pipeline.result import check_free, read_summary
 from openset.pipeline.summary import Groups, ListedRows
-from openset.stats.thresholds import conformal_p_values
+from openset.stats.p_values import benjamini_hochberg, conformal_p_values
 from product_files import frame, make_rows
 
 

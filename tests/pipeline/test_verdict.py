@@ -6,20 +6,20 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from openset.stats.proportions import NOT_IDENTIFIED, ProportionEstimate
 
 from openset.pipeline.verdict import diagnose, give_verdict
 from openset.stats.bounded_shift import Counts
 from openset.stats.diagnostics import Diagnostic
 from openset.stats.novelty import NoveltyTest
+from openset.stats.shares import NOT_IDENTIFIED, ShareEstimate
 
 
 @pytest.mark.parametrize(
     ("estimate", "word"),
     [
         (NOT_IDENTIFIED, "none found"),
-        (ProportionEstimate(0.02, 0.0, 0.05, 0.95, "m"), "none found"),
-        (ProportionEstimate(0.02, 0.01, 0.05, 0.95, "m"), "likely"),
+        (ShareEstimate(0.02, 0.0, 0.05, 0.95, "m"), "none found"),
+        (ShareEstimate(0.02, 0.01, 0.05, 0.95, "m"), "likely"),
     ],
 )
 def test_an_estimate_without_a_test_is_likely_at_most(estimate, word):
@@ -31,7 +31,7 @@ def test_an_estimate_without_a_test_is_likely_at_most(estimate, word):
     ("p_value", "word"), [(0.01, "clear"), (0.011, "likely"), (0.05, "likely"), (0.06, "none found")]
 )
 def test_the_verdict_is_the_tests(p_value, word):
-    estimate = ProportionEstimate(
+    estimate = ShareEstimate(
         0.02,
         0.01,
         1.0,
@@ -50,10 +50,10 @@ def test_the_verdict_is_the_tests(p_value, word):
 
 
 def test_the_sentences_of_a_verdict():
-    assert give_verdict(ProportionEstimate(0.08, 0.06, 0.1, 0.95, "m")).sentence == (
+    assert give_verdict(ShareEstimate(0.08, 0.06, 0.1, 0.95, "m")).sentence == (
         "There is likely a new class, about 8.0 % of the target (6.0 to 10.0 %)."
     )
-    assert give_verdict(ProportionEstimate(0.02, 0.0, 0.05, 0.95, "m")).sentence == (
+    assert give_verdict(ShareEstimate(0.02, 0.0, 0.05, 0.95, "m")).sentence == (
         "No new class is proved: its share could be 0 (at most 5.0 %)."
     )
     assert "none could be ruled out" in give_verdict(NOT_IDENTIFIED).sentence

@@ -28,7 +28,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class NovelFraction:
-    """The share of the new class with its interval, as :class:`~openset.stats.proportions.ProportionEstimate`."""
+    """The share of the new class with its interval, as :class:`~openset.stats.shares.ShareEstimate`."""
 
     value: float
     low: float

@@ -10,18 +10,20 @@ from sklearn.preprocessing import StandardScaler
 from openset import CoLOR, SourceOnly
 from openset.base import OpenSetClassifier
 from openset.model_selection import (
+    SCORERS,
     OpenSetGridSearch,
     cross_validate_open_set,
     split_by_domain,
     split_domains,
 )
+from openset.stats.selection import bounded_recall
 
 QUICK = {"max_steps": 40, "evaluate_every": 20, "random_state": 0, "fpr": 0.2}
 pytestmark = pytest.mark.filterwarnings("ignore::openset.errors.FitWarning")
 
 
 class Recorder(OpenSetClassifier):
-    """Remembers the rows it was fitted on; rows carry their own number."""
+    """Stores the rows it was fitted on; every row holds its own index."""
 
     seen: list = []  # noqa: RUF012
 
@@ -31,6 +33,7 @@ class Recorder(OpenSetClassifier):
 
     def _fit(self, problem):
         Recorder.seen.append((problem.X[:, 0], problem.X_target[:, 0]))
+        return {}
 
     def _outputs(self, rows):
         return np.zeros((len(rows), len(self.classes_))), rows[:, 0] + self.tag
@@ -47,8 +50,8 @@ def test_source_and_target_are_split_separately():
     for source_rows, target_rows in Recorder.seen:
         assert len(source_rows) == 40 and len(target_rows) == 40
         assert not np.array_equal(np.sort(source_rows), np.sort(target_rows - 1000))
-    held = [set(range(1000, 1060)) - set(rows) for _, rows in Recorder.seen]
-    assert set.union(*held) == set(range(1000, 1060))
+    tested = [set(range(1000, 1060)) - set(rows) for _, rows in Recorder.seen]
+    assert set.union(*tested) == set(range(1000, 1060))
 
 
 def test_splits_are_disjoint_stratified_and_repeatable():
@@ -76,6 +79,25 @@ def test_grid_search_tunes_without_target_labels(small):
     assert set(search.predict_known(small.X_test)) <= {0, 1, 2}
 
 
+def test_scorers_are_shares_of_rows():
+    model = Recorder().fit(np.zeros((9, 1)), np.arange(9) % 2, np.zeros((9, 1)))
+    model.threshold_ = 2.5
+    X, y, target = np.arange(5.0)[:, None], np.array([0, 0, 1, 0, 1]), np.arange(10.0)[:, None]
+    found = {name: scorer(model, X, y, target) for name, scorer in SCORERS.items()}
+    assert found == {
+        "separated_mass": bounded_recall(X[:, 0], target[:, 0]),
+        "known_accuracy": 3 / 5,
+        "source_specificity": 3 / 5,
+        "target_recall": 7 / 10,
+    }
+
+
+def test_a_search_has_the_methods_of_its_estimator_only():
+    search = OpenSetGridSearch(StandardScaler(), {})
+    assert not hasattr(search, "predict") and not hasattr(search, "novelty_score")
+    assert hasattr(OpenSetGridSearch(Recorder(), {}), "novelty_score")
+
+
 def test_scorers_can_be_functions_and_wrong_names_are_refused(small):
     args = (SourceOnly(**QUICK), small.X, small.y, small.X_target)
     result = cross_validate_open_set(*args, cv=2, scoring=lambda model, X, y, X_target: len(X_target))
@@ -92,10 +114,11 @@ def test_skadas_convention():
         split_by_domain(X[:2], [0, 1], [1, 1])
     with pytest.raises(ValueError, match="positive numbers for source"):
         split_by_domain(X, [0, 1, 0, 1], [1, 0, -1, -1])
-    with pytest.raises(ValueError, match="one each a row"):
+    with pytest.raises(ValueError, match="one entry per row"):
         split_by_domain(X, [0, 1, 0, 1], [1, -1])
 
 
+@pytest.mark.slow
 def test_a_pipeline_transforms_the_target_too(small):
     with sklearn.config_context(enable_metadata_routing=True):
         model = CoLOR(**QUICK, standardize=None).set_fit_request(X_target=True)

@@ -1,22 +1,22 @@
-"""The exceptions and warnings that openset raises of its own."""
+"""Exceptions and warnings of openset."""
 
 from __future__ import annotations
 
 
 class ModelFormatError(ValueError):
-    """A folder is not a model that this version of openset can read."""
+    """A folder is not a model, or not one that this version of openset can read."""
 
 
 class FitWarning(UserWarning):
-    """Fitting went on, but the result promises less than was asked for."""
+    """Fitting went on, but the result guarantees less than was asked for."""
 
 
 class MissingExtraError(ImportError):
-    """An optional dependency is absent; the message names the extra that brings it."""
+    """An optional dependency is not installed; the message names the extra that installs it."""
 
     def __init__(self, purpose: str, extra: str) -> None:
         super().__init__(f"{purpose} needs an optional dependency: pip install 'openset[{extra}]'")
 
 
 class ManifestError(ValueError):
-    """A manifest was altered, or the data at hand is not the data it was made from."""
+    """A manifest was altered, or the data is not the data that it was made from."""

@@ -1,7 +1,8 @@
-"""Model selection that keeps source and target apart and never sees a target label.
+"""Cross-validation and grid search that split source and target separately and never use a target label.
 
-scikit-learn's own tools have two traps here: ``GridSearchCV`` silently slices ``X_target`` by source indices when
-both have equally many rows, and ``Pipeline`` passes it on untransformed unless ``transform_input=["X_target"]``.
+scikit-learn's own tools have two traps here. ``GridSearchCV`` silently slices ``X_target`` by source indices if
+both have the same number of rows. ``Pipeline`` passes ``X_target`` untransformed unless
+``transform_input=["X_target"]``.
 """
 
 from __future__ import annotations
@@ -26,14 +27,14 @@ from openset.stats.selection import bounded_recall
 from openset.stats.thresholds import share_above
 
 Scorer = Callable[[Any, Any, NDArray[Any], Any], float]
-"""``scorer(model, X, y, X_target)`` on held-out rows; higher is better."""
+"""``scorer(model, X, y, X_target)`` on test rows of both domains; higher is better."""
 
 
 def split_by_domain(X: Any, y: ArrayLike, sample_domain: ArrayLike) -> tuple[Any, NDArray[Any], Any]:
-    """Source rows, their labels and target rows, from skada's convention.
+    """Source rows, their labels and target rows, from data in skada's convention.
 
-    skada stacks both domains: ``sample_domain`` is positive for source rows and negative for target rows, whose
-    entries in ``y`` are masked and ignored here.
+    skada stacks both domains. ``sample_domain`` is positive for source rows and negative for target rows. The
+    entries of ``y`` for target rows are ignored.
 
     >>> X, y, X_target = split_by_domain([[1.0], [2.0], [3.0]], [0, 1, -1], [1, 1, -2])
     >>> y.tolist(), len(X_target)
@@ -42,10 +43,12 @@ def split_by_domain(X: Any, y: ArrayLike, sample_domain: ArrayLike) -> tuple[Any
     domain, labels = np.asarray(sample_domain), as_labels(y)
     if domain.ndim != 1 or len(domain) != len(labels):
         raise ValueError(
-            f"sample_domain has shape {domain.shape} but y has {len(labels)} labels: one each a row."
+            f"sample_domain has shape {domain.shape} but y has {len(labels)} labels: expected one entry per row."
         )
     if domain.dtype.kind not in "iuf" or (domain == 0).any():
-        raise ValueError("sample_domain must hold positive numbers for source rows and negative ones for target.")
+        raise ValueError(
+            "sample_domain must have positive numbers for source rows, negative ones for target rows."
+        )
     source, target = np.flatnonzero(domain > 0), np.flatnonzero(domain < 0)
     if not len(source) or not len(target):
         raise ValueError(
@@ -56,24 +59,24 @@ def split_by_domain(X: Any, y: ArrayLike, sample_domain: ArrayLike) -> tuple[Any
 
 
 def known_accuracy(model: Any, X: Any, y: NDArray[Any], X_target: Any) -> float:
-    """Accuracy of ``predict_known`` on held-out source rows."""
+    """Accuracy of ``predict_known`` on source test rows."""
     return float((model.predict_known(X) == y).mean())
 
 
 def source_specificity(model: Any, X: Any, y: NDArray[Any], X_target: Any) -> float:
-    """Share of held-out source rows that are not called novel."""
+    """Share of source test rows that are not called novel."""
     return 1 - share_above(model.novelty_score(X), model.threshold_)
 
 
 def target_recall(model: Any, X: Any, y: NDArray[Any], X_target: Any) -> float:
-    """Share of held-out target rows that are called novel."""
+    """Share of target test rows that are called novel."""
     return share_above(model.novelty_score(X_target), model.threshold_)
 
 
 def separated_mass(model: Any, X: Any, y: NDArray[Any], X_target: Any) -> float:
-    """Target mass that the score separates from source, beyond a tenfold shift of known rows.
+    """Share of target test rows that the score separates from source, beyond a tenfold background shift.
 
-    See :func:`openset.stats.selection.bounded_recall`. It needs no target label, which makes it the default for
+    See :func:`openset.stats.selection.bounded_recall`. It needs no target label, so it is the default for
     choosing parameters.
     """
     return bounded_recall(model.novelty_score(X), model.novelty_score(X_target))
@@ -89,7 +92,7 @@ SCORERS: dict[str, Scorer] = {
 
 @dataclass(frozen=True)
 class DomainSplit:
-    """Rows of source and of target, to fit on and to test on."""
+    """Indices of source and target rows for fitting and for testing."""
 
     source_train: NDArray[np.intp]
     source_test: NDArray[np.intp]
@@ -100,13 +103,13 @@ class DomainSplit:
 def split_domains(
     y: ArrayLike, n_target: int, *, n_splits: int = 5, random_state: Any = None
 ) -> Iterator[DomainSplit]:
-    """Folds of source (stratified by class) and folds of target, drawn independently of each other."""
+    """Folds of source, stratified by class, and folds of target, drawn independently."""
     labels = as_labels(y)
     check_integer("n_splits", n_splits, low=2)
     smallest = min(np.unique(labels, return_counts=True)[1].min(), n_target)
     if smallest < n_splits:
         raise ValueError(
-            f"n_splits={n_splits} needs at least as many rows of every class and of target; "
+            f"n_splits={n_splits} needs at least {n_splits} rows of every class and of target; "
             f"the smallest has {smallest}."
         )
     seeds = check_random_state(random_state).randint(np.iinfo(np.int32).max, size=2)
@@ -130,9 +133,9 @@ def cross_validate_open_set(
     random_state: Any = 0,
     n_jobs: int | None = None,
 ) -> dict[str, NDArray[np.float64]]:
-    """Scores on held-out source and held-out target rows, one for each fold and scorer.
+    """Scores on test rows of source and target: for every scorer an array with one value per fold.
 
-    Source and target are split separately: no fold indexes one by the rows of the other.
+    Source and target are split separately: no fold slices target by source indices.
     """
     scorers = _resolve(scoring)
     rows, labels, target = as_rows(X, "X"), as_labels(y), as_rows(X_target, "X_target")
@@ -151,12 +154,12 @@ def _fit_and_score(
         y[split.source_train],
         X_target=_safe_indexing(X_target, split.target_train),
     )
-    held = (
+    test = (
         _safe_indexing(X, split.source_test),
         y[split.source_test],
         _safe_indexing(X_target, split.target_test),
     )
-    return {name: scorer(model, *held) for name, scorer in scorers.items()}
+    return {name: scorer(model, *test) for name, scorer in scorers.items()}
 
 
 def _resolve(scoring: str | Scorer | Sequence[str]) -> dict[str, Scorer]:
@@ -177,18 +180,23 @@ def _has(name: str) -> Callable[[Any], bool]:
 
 
 class OpenSetGridSearch(MetaEstimatorMixin, BaseEstimator):
-    """Try every combination of parameters by :func:`cross_validate_open_set` and refit the best.
+    """Score every combination of parameters with :func:`cross_validate_open_set`, and refit the best.
 
     Parameters
     ----------
     estimator : the open-set method to tune
     param_grid : lists of values by parameter name, as in scikit-learn
-    scoring : a name of ``SCORERS`` or ``scorer(model, X, y, X_target)``; never given target labels
-    cv, random_state, n_jobs, verbose : folds, their seed, parallel fits, a progress bar
+    scoring : a name in ``SCORERS``, or ``scorer(model, X, y, X_target)``; target labels are never passed
+    cv : number of folds
+    random_state : seed of the folds
+    n_jobs : number of parallel fits
+    verbose : whether to show a progress bar
 
     Attributes
     ----------
-    best_params_, best_score_, best_estimator_, cv_results_
+    best_params_, best_score_ : the best combination and its mean score
+    best_estimator_ : the estimator refitted with ``best_params_`` on all rows
+    cv_results_ : parameters and scores of every combination
 
     Examples
     --------
@@ -221,7 +229,7 @@ class OpenSetGridSearch(MetaEstimatorMixin, BaseEstimator):
         self.verbose = verbose
 
     def fit(self, X: Any, y: Any, X_target: Any) -> Self:
-        """Search, then refit the best combination on all rows."""
+        """Score every combination, then refit the best one on all rows."""
         candidates = list(ParameterGrid(self.param_grid))
         scores = []
         with progress_bar("grid search", enabled=bool(self.verbose)) as update:

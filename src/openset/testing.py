@@ -1,8 +1,8 @@
-"""Checks that every open-set method must pass, public so that people can check their own.
+"""Checks that every open-set method must pass; use them for your own method too.
 
->>> from openset import SourceOnly
+>>> from openset import KNN
 >>> from openset.testing import check_open_set_estimator
->>> check_open_set_estimator(SourceOnly(max_steps=300))  # raises AssertionError with a reason, or is silent
+>>> check_open_set_estimator(KNN())  # silent, or an AssertionError with the reason
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ DEFAULT_FLOOR = 0.9
 
 
 class Subject:
-    """An estimator under test, an easy problem without background shift, and one shared fit."""
+    """An estimator to check, an easy problem without background shift, and one fit that the checks share."""
 
     def __init__(self, estimator: Any, auroc_floor: float | None = None, input: str | None = None) -> None:
         self.estimator = clone(estimator)
@@ -47,22 +47,25 @@ class Subject:
 
     @cached_property
     def data(self) -> BackgroundShift:
-        """Three classes, well apart, and a new one of 20 %, in the shape that the method takes."""
+        """Three well separated classes and a new one of 20 %, in the shape that the method takes."""
         return PROBLEMS[self.input]()
 
     @cached_property
     def fitted(self) -> Any:
-        """A fit that checks share; they must not change it."""
+        """The fit that checks share; they must not change it."""
         return self.fit(self.data.X, self.data.y, self.data.X_target)
 
     def fit(self, X: Any, y: Any, X_target: Any = None) -> Any:
         """A fresh fit."""
-        model = clone(self.estimator)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", FitWarning)  # so few rows cannot promise every level
-            returned = model.fit(X, y, X_target)
-        assert returned is model, "fit must return self"
-        return model
+        return _fit_quietly(clone(self.estimator), X, y, X_target)
+
+
+def _fit_quietly(model: Any, X: Any, y: Any, X_target: Any = None) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FitWarning)  # so few rows cannot guarantee every rate
+        returned = model.fit(X, y, X_target)
+    assert returned is model, "fit must return self"
+    return model
 
 
 def _easy_table() -> BackgroundShift:
@@ -77,7 +80,7 @@ def _easy_maps() -> BackgroundShift:
 
 
 def _names_beside(data: BackgroundShift) -> NDArray[np.float64]:
-    """Names that rows may be called beside the known ones: what is new, and the opposites of what is known."""
+    """Candidate names besides the known ones: that of the new class, and the opposites of the known classes."""
     return np.concatenate([data.novel_centre[None], -data.centres.mean(axis=1)])
 
 
@@ -86,11 +89,11 @@ PROBLEMS: dict[str, Callable[[], BackgroundShift]] = {
     "cells": _easy_maps,
     "names": _easy_table,
 }
-"""For each kind of input in ``openset.registry.INPUTS`` an easy problem without background shift."""
+"""An easy problem without background shift for each kind of input in ``openset.registry.INPUTS``."""
 
 
 def _tagged_input(estimator: Any) -> str:
-    """The kind of input that scikit-learn's tags of an estimator that is not registered speak of."""
+    """The kind of input of an estimator that is not registered, from its scikit-learn tags."""
     accepts = get_tags(estimator).input_tags
     return "cells" if accepts.three_d_array and not accepts.two_d_array else "table"
 
@@ -98,10 +101,10 @@ def _tagged_input(estimator: Any) -> str:
 def check_open_set_estimator(
     estimator: Any, *, auroc_floor: float | None = None, input: str | None = None
 ) -> None:
-    """Raise an AssertionError that says what is wrong, if the estimator does not keep the contract.
+    """Raise an AssertionError that says what is wrong if the estimator breaks the contract.
 
-    ``auroc_floor`` is the least AUROC on an easy problem; by default the registry's, or 0.9. ``input`` is the
-    kind of data it takes, a name in ``PROBLEMS``; by default the registry's, or what its scikit-learn tags say.
+    ``auroc_floor`` is the least AUROC on an easy problem; default: the registry's, or 0.9. ``input`` is the kind
+    of data that the estimator takes, a name in ``PROBLEMS``; default: the registry's, or by scikit-learn's tags.
     """
     subject = Subject(estimator, auroc_floor, input)
     for check in open_set_checks():
@@ -109,11 +112,12 @@ def check_open_set_estimator(
 
 
 def open_set_checks() -> Iterator[Check]:
-    """The checks one by one, for test suites that report each by its name."""
+    """The checks one by one, for test suites that report each by name."""
     yield check_score_direction
     yield check_predictions_follow_scores
     yield check_probabilities
     yield check_seed_determinism
+    yield check_refit
     yield check_row_order_invariance
     yield check_batch_size_invariance
     yield check_label_kinds
@@ -127,10 +131,10 @@ def open_set_checks() -> Iterator[Check]:
 
 
 def check_score_direction(subject: Subject) -> None:
-    """Higher scores are more novel, and well so on an easy problem."""
+    """Higher scores are more novel, with a high AUROC on an easy problem."""
     data = subject.data
     score = subject.fitted.novelty_score(data.X_test)
-    assert score.shape == (len(data.X_test),), f"novelty_score must be one number a row, got {score.shape}"
+    assert score.shape == (len(data.X_test),), f"novelty_score must be one number per row, got {score.shape}"
     assert np.isfinite(score).all(), "novelty_score must be finite"
     reached = auroc(data.is_novel_test, score)
     assert reached >= subject.auroc_floor, (
@@ -140,28 +144,35 @@ def check_score_direction(subject: Subject) -> None:
 
 
 def check_predictions_follow_scores(subject: Subject) -> None:
-    """A row is called novel exactly where its score is above ``threshold_``; else its known class is given."""
+    """A row is called novel exactly where its score is above ``threshold_``; others get their known class."""
     model, X = subject.fitted, subject.data.X_test
     labels, known = model.predict(X), model.predict_known(X)
     above = model.novelty_score(X) > model.threshold_
     assert np.array_equal(labels == model.novel_label_, above), (
         "predict is novel exactly where score > threshold_"
     )
-    assert np.array_equal(labels[~above], known[~above]), "predict must agree with predict_known elsewhere"
-    assert set(known.tolist()) <= set(model.classes_.tolist()), "predict_known must give known classes"
-    assert model.target_novelty_score_.shape == (len(subject.data.X_target),)
+    assert np.array_equal(labels[~above], known[~above]), (
+        "predict must agree with predict_known for the other rows"
+    )
+    assert set(known.tolist()) <= set(model.classes_.tolist()), "predict_known must return known classes"
+    shape = model.target_novelty_score_.shape
+    assert shape == (len(subject.data.X_target),), (
+        f"target_novelty_score_ needs a score per target row, got {shape}"
+    )
     fraction = model.novel_fraction_
-    assert 0 <= fraction.low <= fraction.value <= fraction.high <= 1, f"novel_fraction_ is odd: {fraction}"
+    assert 0 <= fraction.low <= fraction.value <= fraction.high <= 1, f"novel_fraction_ is not valid: {fraction}"
 
 
 def check_probabilities(subject: Subject) -> None:
-    """Probabilities have k + 1 columns, sum to one, and put novel above one half exactly where it is called."""
+    """Probabilities have k + 1 columns and sum to one; novel is above one half exactly where it is predicted."""
     model, X = subject.fitted, subject.data.X_test
     p = model.predict_proba(X)
     assert p.shape == (len(X), len(model.classes_) + 1), f"expected k + 1 columns, got shape {p.shape}"
     assert (p >= 0).all(), "probabilities must not be negative"
     np.testing.assert_allclose(p.sum(axis=1), 1, atol=1e-6)
-    assert np.array_equal(p[:, -1] > 0.5, model.predict(X) == model.novel_label_), "last column vs predict"
+    assert np.array_equal(p[:, -1] > 0.5, model.predict(X) == model.novel_label_), (
+        "the last column must be above one half exactly where predict is novel"
+    )
 
 
 def check_seed_determinism(subject: Subject) -> None:
@@ -171,8 +182,24 @@ def check_seed_determinism(subject: Subject) -> None:
     _assert_same(again, subject.fitted, data.X_test, "two fits with one seed differ")
 
 
+def check_refit(subject: Subject) -> None:
+    """Nothing of an earlier fit remains: a refit equals a fresh fit, with a target and without."""
+    data = subject.data
+    rows = data.y < 2
+    names = np.array(["ant", "bee"])[data.y[rows]]
+    model = _fit_quietly(clone(subject.estimator), -data.X[rows], names, -data.X_target[::2])
+    _fit_quietly(model, data.X, data.y, data.X_target)
+    _assert_same(model, subject.fitted, data.X_test, "a refit on other data differs from a fresh fit")
+    assert model.novel_fraction_ == subject.fitted.novel_fraction_, "novel_fraction_ depends on an earlier fit"
+    _fit_quietly(model, data.X, data.y)
+    fresh = subject.fit(data.X, data.y)
+    left = sorted(vars(model).keys() - vars(fresh).keys())
+    assert not left, f"a refit without a target keeps attributes of the earlier fit: {', '.join(left)}"
+    _assert_same(model, fresh, data.X_test, "a refit without a target differs from a fresh fit")
+
+
 def check_row_order_invariance(subject: Subject) -> None:
-    """A row's score does not depend on its place."""
+    """A row's score does not depend on its index."""
     X = subject.data.X_test
     order = np.random.default_rng(0).permutation(len(X))
     np.testing.assert_allclose(
@@ -190,7 +217,7 @@ def check_batch_size_invariance(subject: Subject) -> None:
 
 
 def check_label_kinds(subject: Subject) -> None:
-    """Strings, integers and booleans are labels alike, and come back as they went in."""
+    """Labels may be strings, integers or booleans, and are returned unchanged."""
     data = subject.data
     two = data.y < 2
     for y, rows in (
@@ -201,13 +228,13 @@ def check_label_kinds(subject: Subject) -> None:
         model = subject.fit(data.X[rows], y, data.X_target)
         assert model.classes_.tolist() == sorted(set(y.tolist())), f"classes_ is {model.classes_}"
         seen = set(model.predict(data.X_test).tolist())
-        assert seen <= {*model.classes_.tolist(), model.novel_label_}, f"odd labels: {seen}"
+        assert seen <= {*model.classes_.tolist(), model.novel_label_}, f"predict returned other labels: {seen}"
         expected = -1 if y.dtype.kind == "i" else "novel"
         assert model.novel_label_ == expected, f"novel_label_ is {model.novel_label_!r} for {y.dtype} labels"
 
 
 def check_float_precisions(subject: Subject) -> None:
-    """float32 and float64 rows work alike, in fitting and in scoring."""
+    """float32 and float64 rows both work, in fitting and in scoring."""
     data = subject.data
     half = subject.fit(data.X.astype(np.float32), data.y, data.X_target.astype(np.float32))
     reached = auroc(data.is_novel_test, half.novelty_score(data.X_test.astype(np.float32)))
@@ -217,28 +244,35 @@ def check_float_precisions(subject: Subject) -> None:
 
 
 def check_one_known_class(subject: Subject) -> None:
-    """With one known class and a target it is PU learning, and works."""
+    """One known class and a target, which is PU learning, works."""
     data = subject.data
     model = subject.fit(data.X, np.zeros(len(data.X), int), data.X_target)
-    assert model.predict_proba(data.X_test).shape == (len(data.X_test), 2)
-    assert set(model.predict(data.X_test).tolist()) <= {0, -1}
-    assert (model.predict_known(data.X_test) == 0).all()
+    shape = model.predict_proba(data.X_test).shape
+    assert shape == (len(data.X_test), 2), f"expected probabilities of one class and of novel, got shape {shape}"
+    labels = set(model.predict(data.X_test).tolist())
+    assert labels <= {0, -1}, f"predict must return 0 or -1, got {labels}"
+    assert (model.predict_known(data.X_test) == 0).all(), "predict_known must return the one known class"
 
 
 def check_without_target(subject: Subject) -> None:
-    """Without a target it is a closed-set classifier that still has a novelty score."""
+    """Without a target the estimator is a closed-set classifier that still has a novelty score."""
     data = subject.data
     model = subject.fit(data.X, data.y)
-    assert set(model.predict(data.X_test).tolist()) <= set(data.y.tolist()), "novel without a target"
-    assert model.predict_proba(data.X_test).shape == (len(data.X_test), 3)
+    assert set(model.predict(data.X_test).tolist()) <= set(data.y.tolist()), (
+        "predict must return known classes only without a target"
+    )
+    shape = model.predict_proba(data.X_test).shape
+    assert shape == (len(data.X_test), 3), f"expected k columns without a target, got shape {shape}"
     known = ~data.is_novel_test
     accuracy = (model.predict(data.X_test) == data.y_test)[known].mean()
     assert accuracy > 0.9, f"accuracy {accuracy:.2f} on an easy problem without a target"
-    assert np.isfinite(model.novelty_score(data.X_test)).all()
+    assert np.isfinite(model.novelty_score(data.X_test)).all(), (
+        "novelty_score must be finite without a target too"
+    )
 
 
 def check_inputs_untouched(subject: Subject) -> None:
-    """Fitting and scoring leave the caller's arrays as they were, also read-only ones."""
+    """Fitting and scoring do not change the caller's arrays, and accept read-only ones."""
     data = subject.data
     arrays = [data.X.copy(), data.y.copy(), data.X_target.copy()]
     for array in arrays:
@@ -248,7 +282,7 @@ def check_inputs_untouched(subject: Subject) -> None:
 
 
 def check_global_state_untouched(subject: Subject) -> None:
-    """The global random states of NumPy and torch and the thread count stay as they were."""
+    """The global random states of NumPy and torch and the number of threads do not change."""
     before = _global_state()
     data = subject.data
     subject.fit(data.X, data.y, data.X_target).novelty_score(data.X_test)
@@ -266,7 +300,7 @@ def _global_state() -> tuple[Any, ...]:
 
 
 def check_joblib_round_trip(subject: Subject) -> None:
-    """joblib gives back the same model."""
+    """joblib restores the same model."""
     import joblib
 
     buffer = io.BytesIO()
@@ -276,7 +310,7 @@ def check_joblib_round_trip(subject: Subject) -> None:
 
 
 def check_save_and_load(subject: Subject) -> None:
-    """A saved model loads with the same scores; only for registered methods, which can be found again."""
+    """A saved model loads with the same scores; checked for registered methods only, as only those load."""
     if not subject.is_registered:
         return
     from openset.persistence.model import load
@@ -285,8 +319,8 @@ def check_save_and_load(subject: Subject) -> None:
         subject.fitted.save(folder)
         loaded = load(folder)
     _assert_same(loaded, subject.fitted, subject.data.X_test, "saving and loading changed the model")
-    assert loaded.novel_fraction_ == subject.fitted.novel_fraction_
-    assert loaded.threshold_ == subject.fitted.threshold_
+    assert loaded.novel_fraction_ == subject.fitted.novel_fraction_, "novel_fraction_ was not saved exactly"
+    assert loaded.threshold_ == subject.fitted.threshold_, "threshold_ was not saved exactly"
 
 
 def _assert_same(model: Any, other: Any, X: NDArray[np.float64], message: str) -> None:

@@ -17,6 +17,7 @@ from openset._utils.arrays import (
     as_rows,
     is_missing,
     is_torch_tensor,
+    make_records,
     resolve_novel_label,
     with_novel,
 )
@@ -148,3 +149,12 @@ def test_classes_and_novel_label_stay_unchanged(classes, novel, dtype):
 def test_objects_are_one_dimensional(values):
     array = as_objects(values)
     assert array.shape == (len(values),) and array.dtype == object and array.tolist() == values
+
+
+def test_records_have_columns_by_name_and_rows_by_index():
+    columns = {"step": np.array([5, 6]), "fpr": np.array([0.5, 0.25]), "chosen": np.array([False, True])}
+    table = make_records(columns)
+    assert table.dtype.names == ("step", "fpr", "chosen") and len(table) == 2
+    for name, column in columns.items():
+        assert table[name].dtype == column.dtype and np.array_equal(getattr(table, name), column)
+    assert (table[1].step, table[1].fpr, table[1].chosen) == (6, 0.25, True)

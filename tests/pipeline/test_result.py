@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
-from openset.stats.conformal import benjamini_hochberg
 
 import openset
 from mutations import mutations, outcome

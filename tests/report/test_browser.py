@@ -1,4 +1,4 @@
-"""The page in a real browser: what a reader does with it, and that it stays silent and at home."""
+"""The whole page in a real browser (no single module): reading, sorting, zooming; no errors, no network."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def hover(page, chart, expression):
         ("scores", "chart.getDatasetMeta(1).data[30]", "target"),
         ("map", "chart.getDatasetMeta(0).data[0]", "novel (-1) · score"),
         ("mix", "chart.getDatasetMeta(0).data[0]", "source"),
-        ("heads", "chart.getDatasetMeta(0).data[0]", "asked for"),
+        ("heads", "chart.getDatasetMeta(0).data[0]", "candidate recall"),
         ("losses", "chart.getDatasetMeta(0).data[0]", "step 50"),
         ("rates", "chart.getDatasetMeta(0).data[0]", "fpr"),
         ("fraction", "chart.getDatasetMeta(1).data[0]", "estimate"),
@@ -177,6 +177,7 @@ def test_without_scripts_every_row_is_there(browser, path, data, tmp_path):
         assert len(rows["nodeIds"]) == len(data.rows)
 
 
+@pytest.mark.slow
 def test_printing_gives_pages(browser, path):
     with browser.open(path, dark=True) as page:
         printed = page.pdf()
@@ -184,6 +185,7 @@ def test_printing_gives_pages(browser, path):
         assert page.complaints() == []
 
 
+@pytest.mark.slow
 def test_a_report_on_reviews_with_their_texts(browser, amazon, tmp_path):
     """A realistic page. With OPENSET_SCREENSHOTS set to a folder, pictures of it are written there."""
     path = write_report(build(amazon), tmp_path / "report.html")

@@ -7,14 +7,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from samples import minimal_summary
 
-from openset.data.readers.images import ImageFiles
 from openset.data.readers.records import Records
 from openset.pipeline.summary import Group, Groups, Share
-from openset.report import ReportData, TargetMap, build
+from openset.report import build
 from openset.report.build import lay_out, stratified_sample, top_rows
-from openset.report.content import excerpt, thumbnails, unusual_columns
 
 
 def test_the_table_has_the_highest_scores_in_order(synthetic, data):
@@ -72,22 +69,6 @@ def test_texts_are_excerpts(synthetic):
     assert shown[0].text.endswith("…")
 
 
-@pytest.mark.parametrize(
-    ("given_text", "shown"),
-    [
-        ("short", "short"),
-        ("a\x00b\tc\r\n d", "a b c d"),
-        ("broken \ud800 pair", "broken pair"),
-        ("", ""),
-        (None, "None"),
-        ("x" * 10**6, "x" * 19 + "…"),
-    ],
-)
-def test_excerpts_are_one_clean_line(given_text, shown):
-    assert excerpt(given_text, 20) == shown
-    shown.encode()
-
-
 def test_named_columns_are_told_by_how_far_they_are_from_source(synthetic):
     names = tuple(f"column {j}" for j in range(synthetic.features_target.shape[1]))
     target = Records(np.arange(700), X=synthetic.features_target, feature_names=names)
@@ -96,32 +77,6 @@ def test_named_columns_are_told_by_how_far_they_are_from_source(synthetic):
     farthest = int(np.argmax(np.abs(X - source.mean(axis=0)) / source.std(axis=0)))
     assert row.text.startswith(f"column {farthest} = {X[farthest]:.3g} (source")
     assert row.text.count("source") == 3
-
-
-def test_a_column_constant_in_source_stands_out_where_it_differs():
-    source = np.column_stack([np.zeros(5), np.arange(5.0)])
-    assert unusual_columns(np.array([[1.0, 9.0]]), source, "ab", top=1) == ["a = 1 (source 0 ± 0)"]
-    assert unusual_columns(np.array([[0.0, 9.0]]), source, "ab", top=1)[0].startswith("b = 9")
-
-
-def test_pictures_become_thumbnails_and_a_broken_one_does_no_harm(tmp_path):
-    image = pytest.importorskip("PIL.Image")
-    image.new("RGB", (400, 200), "red").save(tmp_path / "red.png")
-    (tmp_path / "broken.png").write_bytes(b"no picture")
-    files = ImageFiles(tmp_path, np.array(["red.png", "broken.png", "absent.png"], object))
-    made = thumbnails(files, [0, 1, 2])
-    assert made[0].startswith("data:image/jpeg;base64,") and len(made[0]) < 2000
-    assert made[1:] == ["", ""]
-
-
-def test_thumbnails_keep_to_their_budget(tmp_path, monkeypatch):
-    image = pytest.importorskip("PIL.Image")
-    image.new("RGB", (64, 64), "red").save(tmp_path / "red.png")
-    files = ImageFiles(tmp_path, np.array(["red.png"] * 9, object))
-    one = len(thumbnails(files, [0])[0])
-    monkeypatch.setattr("openset.report.content.THUMBNAIL_BUDGET", 3 * one + 5)
-    made = thumbnails(files, range(9))
-    assert [bool(address) for address in made] == [True] * 3 + [False] * 6
 
 
 def test_groups_of_the_summary_get_their_examples(synthetic):
@@ -142,13 +97,3 @@ def test_groups_of_the_summary_get_their_examples(synthetic):
     (only,) = built(groups[:1])
     assert only.name == "All rows called novel" and "overlap" not in only.sentence
     assert built([]) == ()
-
-
-def test_too_much_for_a_page_is_refused(data):
-    with pytest.raises(ValueError, match="1000 rows: pass at most 500"):
-        ReportData(minimal_summary(), np.zeros(1), np.zeros(1), data.rows * 2)
-    many = ("a",) * 5001
-    with pytest.raises(ValueError, match="5001 rows: draw at most 5000"):
-        TargetMap(np.zeros((5001, 2)), many, many, np.zeros(5001), (0,) * 5001, 5001, 1.0)
-    with pytest.raises(ValueError, match="different lengths"):
-        TargetMap(np.zeros((2, 2)), ("a",), ("a",), np.zeros(1), (0,), 1, 1.0)

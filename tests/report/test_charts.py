@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 from samples import minimal_summary
 
-from openset.pipeline.summary import ClassShares, Head
+from openset.pipeline.summary import ClassShares, Head, NovelFraction
 from openset.report import ReportData, TargetMap
 from openset.report.charts import (
     chart_data,
     class_mix,
     head_choices,
     map_points,
+    novel_fraction,
     score_histogram,
     training_curves,
 )
@@ -77,6 +78,23 @@ def test_heads_are_told_apart():
     assert made["chosen"] == [[0.01, 0.2, 0.1, 2.0]]
     assert len(made["same_step"]) == 2 and len(made["earlier"]) == 3
     assert head_choices(None, 0.01) is None
+
+
+def test_of_very_many_heads_the_latest_are_shown():
+    heads = [Head(0, step, 0, 0.1, 0.01, 0.2, 1.0, True, selected=step == 3) for step in range(1000)]
+    made = head_choices(heads, None)
+    assert [step for *_, step in made["chosen"]] == [3] and made["same_step"] == [] and made["budget"] is None
+    assert [step for *_, step in made["earlier"]] == list(range(600, 1000))
+
+
+def test_a_share_that_is_not_identified_has_no_chart():
+    assert novel_fraction(NovelFraction(0.1, 0.08, 0.12, 0.95, "BBE")) == {
+        "value": 0.1,
+        "low": 0.08,
+        "high": 0.12,
+    }
+    assert novel_fraction(NovelFraction(0.0, 0.0, 1.0, 1.0, "not identified")) is None
+    assert map_points(None, "novel") is None
 
 
 def test_curves_are_means_over_members():

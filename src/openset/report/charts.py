@@ -1,4 +1,4 @@
-"""The numbers behind each chart of the page, small and ready for JSON. Pure functions."""
+"""The numbers of each chart on the page, few and ready for JSON."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from openset.pipeline.summary import ClassShares, Head, NovelFraction
 from openset.report.content import label_text, novel_name
 from openset.report.data import ReportData, TargetMap
+from openset.report.formats import finite
 
 BINS = 60
 MAX_MIX_CLASSES = 30
@@ -23,10 +24,10 @@ _NOT_A_METRIC = frozenset({"step", "member", "head", "epoch"})
 
 
 def chart_data(data: ReportData) -> dict[str, Any]:
-    """All charts of a page, by name; a chart without numbers is None."""
+    """The data of all charts by name; None for a chart that has no data."""
     summary = data.summary
     return {
-        "fraction": fraction(summary.novel_fraction),
+        "fraction": novel_fraction(summary.novel_fraction),
         "scores": score_histogram(data.source_scores, data.target_scores, finite(summary.threshold)),
         "mix": class_mix(summary.class_mix),
         "map": map_points(data.map, summary.novel_label),
@@ -35,21 +36,8 @@ def chart_data(data: ReportData) -> dict[str, Any]:
     }
 
 
-def finite(value: Any) -> float | None:
-    """A number, or None where there is none: JSON knows no infinity.
-
-    >>> finite("0.5"), finite(float("inf")), finite(None)
-    (0.5, None, None)
-    """
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        return None
-    return number if math.isfinite(number) else None
-
-
-def fraction(estimate: NovelFraction) -> dict[str, float] | None:
-    """The novel fraction and its interval, or None where it was not identified."""
+def novel_fraction(estimate: NovelFraction) -> dict[str, float] | None:
+    """The novel fraction and its interval, or None if it was not identified."""
     if estimate.method == "not identified":
         return None
     return {"value": estimate.value, "low": estimate.low, "high": estimate.high}
@@ -58,7 +46,7 @@ def fraction(estimate: NovelFraction) -> dict[str, float] | None:
 def score_histogram(
     source: NDArray[np.floating], target: NDArray[np.floating], threshold: float | None
 ) -> dict[str, Any] | None:
-    """Shares of source and of target rows in common bins; the outermost bins also hold what lies beyond.
+    """Shares of source and target rows in common bins; the outermost bins also contain the rows beyond them.
 
     >>> histogram = score_histogram(np.array([0.0, 1.0]), np.array([1.0, 2.0]), 1.5)
     >>> sum(histogram["source"]), sum(histogram["target"]), histogram["threshold"]
@@ -87,7 +75,7 @@ def score_histogram(
 
 
 def class_mix(mix: Mapping[str, ClassShares]) -> dict[str, Any]:
-    """Shares of the known classes in source and target, the largest of source first.
+    """Shares of the known classes in source and target, from the largest in source.
 
     >>> class_mix({"a": ClassShares(0.2, 0.7), "b": ClassShares(0.8, 0.3)})
     {'labels': ['b', 'a'], 'source': [0.8, 0.2], 'target': [0.3, 0.7], 'counted': [None, None], 'left_out': 0}
@@ -104,9 +92,9 @@ def class_mix(mix: Mapping[str, ClassShares]) -> dict[str, Any]:
 
 
 def map_points(target_map: TargetMap | None, novel_label: Any) -> dict[str, Any] | None:
-    """The map as columns: place, class, score and id of each point, and its row in the table (-1 for none).
+    """The map as columns: position, class, score and id of each point, and its row in the table (-1 for none).
 
-    The largest known classes keep a colour of their own, the others share one.
+    The largest known classes have their own colours; all others share one.
     """
     if target_map is None:
         return None
@@ -128,7 +116,7 @@ def map_points(target_map: TargetMap | None, novel_label: Any) -> dict[str, Any]
 
 
 def head_choices(heads: Sequence[Head] | None, budget: float | None) -> dict[str, Any] | None:
-    """Every head at every evaluation point, thinned to the latest ones, with the chosen one marked."""
+    """Every head at every evaluation point: the chosen ones, and the latest of the others."""
     if not heads:
         return None
     others = [head for head in heads if not head.selected][-MAX_CURVE_POINTS:]
@@ -147,7 +135,7 @@ def head_choices(heads: Sequence[Head] | None, budget: float | None) -> dict[str
 
 
 def training_curves(history: Iterable[Mapping[str, Any]] | None) -> dict[str, Any] | None:
-    """Losses and rates over the training steps, as means over the members."""
+    """Losses and rates at the training steps, averaged over the members."""
     sums: dict[int, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for record in history or ():
         if record.get("step") is None:
@@ -172,7 +160,7 @@ def training_curves(history: Iterable[Mapping[str, Any]] | None) -> dict[str, An
 
 
 def short(value: Any) -> float:
-    """A number with four significant digits: enough for a pixel, and a third of the bytes.
+    """A number with four significant digits: enough for a chart, and a third of the bytes.
 
     >>> short(0.123456)
     0.1235

@@ -1,4 +1,4 @@
-"""What a row looks like to a reader: an excerpt of its text, a thumbnail, or the columns that stand out."""
+"""How a row is shown: an excerpt of its text, a thumbnail, or its most unusual columns."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ EXCERPT = 300
 MAX_LABEL = 40
 THUMBNAIL = 64
 THUMBNAIL_BUDGET = 800_000
-"""Characters that all thumbnails of a page may take together; rows after that have a file name only."""
+"""Characters for all thumbnails of a page together; rows after that have only a file name."""
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
 def excerpt(value: Any, limit: int = EXCERPT) -> str:
-    """One line of readable text: control characters dropped, white space joined, cut at ``limit``.
+    """One line of readable text: no control characters, single spaces, at most ``limit`` characters.
 
     >>> excerpt(" a  long\\n\\n text ", 6)
     'a lon…'
@@ -32,12 +32,12 @@ def excerpt(value: Any, limit: int = EXCERPT) -> str:
 
 
 def label_text(label: Any) -> str:
-    """A class as the page names it."""
+    """The name of a class on the page."""
     return excerpt(label, MAX_LABEL)
 
 
 def novel_name(label: Any) -> str:
-    """The new class as the page names it, also where its label is a number.
+    """The name of the new class on the page; a label such as -1 is explained.
 
     >>> novel_name("novel"), novel_name(-1)
     ('novel', 'novel (-1)')
@@ -47,7 +47,7 @@ def novel_name(label: Any) -> str:
 
 
 def thumbnails(images: Any, rows: Sequence[int]) -> list[str]:
-    """Small JPEGs as ``data:`` addresses, empty for files that cannot be read or are past the budget."""
+    """Small JPEGs as ``data:`` URLs; empty for files that cannot be read or are beyond the budget."""
     from PIL import Image
 
     made: list[str] = []
@@ -55,7 +55,7 @@ def thumbnails(images: Any, rows: Sequence[int]) -> list[str]:
     for row in rows:
         try:
             picture = Image.fromarray(images[int(row)]) if left > 0 else None
-        except (OSError, ValueError):  # an unreadable picture is no reason to have no report
+        except (OSError, ValueError):  # one unreadable image must not prevent the report
             picture = None
         address = _jpeg_address(picture) if picture is not None else ""
         left -= len(address)
@@ -73,7 +73,7 @@ def _jpeg_address(picture: Any) -> str:
 def unusual_columns(
     rows: NDArray[np.floating], source: NDArray[np.floating], names: Sequence[str], *, top: int = 3
 ) -> list[str]:
-    """For each row its columns farthest from the source's mean, in source standard deviations.
+    """For each row, the columns farthest from the source mean, in source standard deviations.
 
     >>> source = np.array([[0.0, 1.0], [2.0, 1.0], [1.0, 1.0]])
     >>> unusual_columns(np.array([[9.0, 1.0]]), source, ["amount", "rate"], top=1)

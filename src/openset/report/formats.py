@@ -1,4 +1,4 @@
-"""How numbers read on the page."""
+"""Numbers and dates as text on the page."""
 
 from __future__ import annotations
 
@@ -7,11 +7,22 @@ import re
 from datetime import datetime
 from typing import Any
 
-from openset.report.charts import finite
+
+def finite(value: Any) -> float | None:
+    """A finite number, or None for anything else; JSON has no infinity.
+
+    >>> finite("0.5"), finite(float("inf")), finite(None)
+    (0.5, None, None)
+    """
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        return None
+    return number if math.isfinite(number) else None
 
 
 def percent(share: Any) -> str:
-    """A share in per cent, with as many digits as say something.
+    """A share in per cent; smaller shares have more digits.
 
     >>> percent(0.2249), percent(0.004), percent(1), percent(0), percent(None)
     ('22.5%', '0.40%', '100%', '0%', '—')
@@ -27,7 +38,7 @@ def percent(share: Any) -> str:
 
 
 def level(share: Any) -> str:
-    """A level that was asked for, in per cent, with the digits it was given.
+    """A level in per cent, with all the digits that it was given with.
 
     >>> level(0.95), level(0.005)
     ('95%', '0.5%')
@@ -37,7 +48,7 @@ def level(share: Any) -> str:
 
 
 def count(value: Any) -> str:
-    """A whole number with thin spaces between its thousands.
+    """A whole number with thin spaces between thousands.
 
     >>> count(100000)
     '100\\u202f000'
@@ -62,7 +73,7 @@ def number(value: Any) -> str:
 
 
 def fixed(value: float) -> str:
-    """A score with two decimals and a proper minus sign, so that a column of them lines up.
+    """A score with two decimals and a minus sign, so that a column of scores is aligned.
 
     >>> fixed(-1.2)
     '−1.20'
@@ -71,7 +82,7 @@ def fixed(value: float) -> str:
 
 
 def moment(text: str) -> str:
-    """A date and time as a reader would write it, or the text itself where it is none.
+    """A date and time in words, or the text itself if it is not a date.
 
     >>> moment("2026-11-06T09:30:00+00:00"), moment("yesterday")
     ('6 November 2026, 09:30 UTC', 'yesterday')
@@ -84,7 +95,7 @@ def moment(text: str) -> str:
 
 
 def unbroken(text: str) -> str:
-    """A sentence whose numbers keep their per cent sign on the same line.
+    """A sentence in which no line breaks between a number and its per cent sign.
 
     >>> unbroken("about 15.2 % of the target")
     'about 15.2\\xa0% of the target'

@@ -18,10 +18,10 @@ import numpy as np
 from openset._utils.files import write_atomically
 from openset.errors import MissingExtraError
 from openset.pipeline.summary import Head, ResultSummary
-from openset.report.charts import chart_data, finite
+from openset.report.charts import chart_data
 from openset.report.content import excerpt, label_text, novel_name
 from openset.report.data import ReportData
-from openset.report.formats import count, fixed, level, moment, number, percent, unbroken
+from openset.report.formats import count, finite, fixed, level, moment, number, percent, unbroken
 
 SCRIPTS = ("chart.umd.min.js", "chartjs-plugin-zoom.min.js", "table.js", "charts.js")
 LICENCES = ("chart.LICENSE.md", "chartjs-plugin-zoom.LICENSE.md")

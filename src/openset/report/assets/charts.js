@@ -1,5 +1,5 @@
 "use strict";
-// The charts. Data comes from the page's JSON, colours from its style sheet; both are read, nothing is fetched.
+// The charts. Their data is the JSON in the page, their colours are in its style sheet; nothing is fetched.
 (() => {
   const data = JSON.parse(document.getElementById("report-data").textContent);
   const charts = {};
@@ -128,23 +128,23 @@
         Number(row.querySelector("[data-key=rank]").dataset.value) - 1, row.querySelector("[data-key=content]")?.textContent ?? "",
       ]));
       const points = map.classes.map(() => []);
-      map.class.forEach((place, i) => points[place].push({ x: map.x[i], y: map.y[i], i }));
+      map.class.forEach((index, i) => points[index].push({ x: map.x[i], y: map.y[i], i }));
       const dense = map.x.length > 1500;
-      const hue = (place) => {
-        if (place === 0) return colour("novel");
-        return colour(place === 6 || map.classes[place] === "other known classes" ? "class-other" : `class-${place}`);
+      const hue = (index) => {
+        if (index === 0) return colour("novel");
+        return colour(index === 6 || map.classes[index] === "other known classes" ? "class-other" : `class-${index}`);
       };
-      const sets = map.classes.map((label, place) => ({
-        label: `${label} (${points[place].length})`, data: points[place], backgroundColor: faded(hue(place), place ? 0.55 : 0.8),
-        borderWidth: 0, pointStyle: place ? "circle" : "triangle", pointRadius: (dense ? 2.2 : 3) + (place ? 0 : 1.6), order: place ? 1 : 0,
+      const sets = map.classes.map((label, index) => ({
+        label: `${label} (${points[index].length})`, data: points[index], backgroundColor: faded(hue(index), index ? 0.55 : 0.8),
+        borderWidth: 0, pointStyle: index ? "circle" : "triangle", pointRadius: (dense ? 2.2 : 3) + (index ? 0 : 1.6), order: index ? 1 : 0,
       }));
       return {
         type: "scatter",
         data: { datasets: sets },
         options: options({
           scales: {
-            x: axis("First direction", { ticks: { display: false } }),
-            y: axis("Second direction", { ticks: { display: false } }),
+            x: axis("First principal component", { ticks: { display: false } }),
+            y: axis("Second principal component", { ticks: { display: false } }),
           },
           tooltip: {
             callbacks: {
@@ -164,7 +164,7 @@
 
     heads: ({ earlier, same_step: sameStep, chosen, budget }) => {
       const part = (label, points, name, radius, pointStyle) => ({
-        label, data: points.map(([x, y, asked, step]) => ({ x, y, asked, step })), backgroundColor: faded(colour(name), radius > 4 ? 0.95 : 0.5),
+        label, data: points.map(([x, y, candidate, step]) => ({ x, y, candidate, step })), backgroundColor: faded(colour(name), radius > 4 ? 0.95 : 0.5),
         pointRadius: radius, pointStyle, borderWidth: 0,
       });
       const all = [...earlier, ...sameStep, ...chosen];
@@ -187,7 +187,7 @@
           tooltip: {
             callbacks: {
               label: ({ raw }) => raw.step === undefined ? "" :
-                [`target ${percent(raw.y)}, source ${percent(raw.x, 2)}`, `asked for ${percent(raw.asked)}, step ${raw.step}`],
+                [`target ${percent(raw.y)}, source ${percent(raw.x, 2)}`, `candidate recall ${percent(raw.candidate)}, step ${raw.step}`],
             },
           },
         }),
@@ -201,9 +201,9 @@
     return {
       type: "line",
       data: {
-        datasets: Object.entries(curves).map(([name, values], place) => ({
+        datasets: Object.entries(curves).map(([name, values], index) => ({
           label: words(name), data: values.map((y, i) => ({ x: data.curves.steps[i], y })), borderWidth: 2, tension: 0,
-          borderColor: colour(hues[place % 6]), backgroundColor: colour(hues[place % 6]), pointStyle: styles[place % 6],
+          borderColor: colour(hues[index % 6]), backgroundColor: colour(hues[index % 6]), pointStyle: styles[index % 6],
           pointRadius: values.length > 40 ? 0 : 3,
         })),
       },
@@ -240,7 +240,7 @@
     else chart.zoom(button.dataset.zoom === "in" ? 1.4 : 1 / 1.4);
   });
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
-  // paper is white whatever the screen is
+  // print in light colours, whatever the screen uses
   const onPaper = (printing) => () => { document.documentElement.classList.toggle("light", printing); draw(); };
   addEventListener("beforeprint", onPaper(true));
   addEventListener("afterprint", onPaper(false));

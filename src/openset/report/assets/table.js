@@ -1,5 +1,5 @@
 "use strict";
-// Sorting and searching the table of rows. The rows are in the page; this only orders and hides them.
+// Sorting and searching the table of rows. All rows are in the page; this only orders and hides them.
 (() => {
   const table = document.getElementById("candidates");
   const body = table.tBodies[0];
@@ -39,7 +39,7 @@
   const sortBy = (button) => {
     const header = button.closest("th");
     const { sort: key, kind } = button.dataset;
-    // numbers of interest are the high ones, except for ranks and p-values
+    // scores start with the highest, all other columns with the lowest
     const first = key === "score" ? "descending" : "ascending";
     const second = first === "ascending" ? "descending" : "ascending";
     const order = header.getAttribute("aria-sort") === first ? second : first;

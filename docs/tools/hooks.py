@@ -32,7 +32,7 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     if page.file.src_uri == "index.md":
         return (ROOT / "README.md").read_text(encoding="utf-8").replace("](docs/", "](")
     if page.file.src_uri == "cli.md":
-        return markdown + "\n".join(_command_lines())
+        return markdown + "\n" + "\n".join(_command_lines())
     return markdown
 
 

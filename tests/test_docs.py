@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 
 import numpy as np
 import pandas as pd
@@ -18,6 +19,16 @@ from openset import make_background_shift
 PAGES = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").glob("*.md"))
 ELSEWHERE = {"docs/encoders.md": "tests/features/test_encoders_page.py", "docs/data.md": "below"}
 ALL = ["README.md", *sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md"))]
+
+WIDTH = 100
+WRAPPED = [
+    "README.md",
+    "CONTRIBUTING.md",
+    "CHANGELOG.md",
+    *PAGES,
+    *(page for page in ALL if page.startswith("docs/decisions/")),
+    "docs/results/README.md",
+]
 
 pytestmark = pytest.mark.filterwarnings("ignore::openset.errors.FitWarning")
 
@@ -69,6 +80,37 @@ def test_links_lead_somewhere(page):
     text = re.sub(r"```.*?```", "", (ROOT / page).read_text(encoding="utf-8"), flags=re.DOTALL)
     for link in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", text):
         assert "://" in link or ((ROOT / page).parent / link).exists(), link
+
+
+@pytest.mark.parametrize("page", WRAPPED)
+def test_prose_is_wrapped(page):
+    """Tables and code may be wider; pages of results are written by the bench."""
+    text = re.sub(r"```.*?```", "", (ROOT / page).read_text(encoding="utf-8"), flags=re.DOTALL)
+    wide = [line for line in text.splitlines() if len(line) > WIDTH and not line.startswith("|")]
+    assert not wide, wide
+
+
+def test_what_the_architecture_page_names_exists():
+    text = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
+    named = re.findall(r"`([\w/]+\.py)(?::(\w+))?`", text)
+    assert len(named) >= 40
+    for file, name in named:
+        root = ROOT if file.startswith(("src/", "tests/")) else ROOT / "src/openset"
+        code = (root / file).read_text(encoding="utf-8")
+        defined = rf"^(?:(?:def|class) {name}\b|{name}\b[^=\n]*=)"
+        assert not name or re.search(defined, code, flags=re.MULTILINE), (file, name)
+
+
+def test_the_architecture_page_has_the_layers_of_the_import_contract():
+    text = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
+    table = text.partition("| layer |")[2].partition("\n\n")[0].splitlines()[2:]
+    shown = [re.findall(r"`(\w+)`", line.split("|")[1]) for line in table]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    contract = next(c for c in project["tool"]["importlinter"]["contracts"] if c["type"] == "layers")
+    assert shown == [
+        [part.strip().removeprefix("openset.") for part in re.split("[:|]", layer)]
+        for layer in contract["layers"]
+    ]
 
 
 def test_the_readme_names_every_method_and_the_commands():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -120,6 +121,44 @@ def test_the_readme_names_every_method_and_the_commands():
     for method in methods():
         assert f"`{method.name}`" in text and f"`{method.class_name}`" in text
     assert "make demo" in text and "make test" in text
+
+
+def test_every_method_is_in_the_package_and_on_the_python_page():
+    from openset.registry import methods
+
+    page = (ROOT / "docs/api.md").read_text(encoding="utf-8")
+    package = (ROOT / "src/openset/__init__.py").read_text(encoding="utf-8")
+    for method in methods():
+        named = re.compile(rf"\b{method.class_name}\b")
+        assert named.search(page), method.class_name
+        assert len(named.findall(package)) >= 3, f"{method.class_name}: import for type checkers, _HOME, __all__"
+
+
+@pytest.mark.slow
+def test_the_method_in_contributing_passes_every_check(tmp_path):
+    """Its blocks, written to the files that they name in a copy of the repository, are green."""
+    for name in ("src", "tests"):
+        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__", "folders"))
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    files = [text.split("\n", 1) for kind, text in blocks("CONTRIBUTING.md") if kind == "python"]
+    for heading, code in files:
+        name, _, where = heading.removeprefix("# ").partition(", ")
+        with (tmp_path / name).open("a" if where == "at the end" else "x", encoding="utf-8") as file:
+            file.write("\n\n" + code if where else code)
+    assert len(files) >= 4 and (tmp_path / "src/openset/methods/nearest_centre.py").exists()
+    tests = ["tests/methods/test_nearest_centre.py", "tests/methods/test_contract.py", "-k", "nearest_centre"]
+    for command in (
+        ["ruff", "check", "."],
+        ["ruff", "format", "--check", "."],
+        ["mypy", "src/openset/methods/nearest_centre.py"],
+        ["pytest", *tests],
+    ):
+        done = subprocess.run(
+            [sys.executable, "-m", *command], cwd=tmp_path, capture_output=True, text=True, check=False,
+            env={**os.environ, "PYTHONPATH": str(tmp_path / "src"), "MYPYPATH": str(tmp_path / "src")},
+        )  # fmt: skip
+        assert done.returncode == 0, done.stdout + done.stderr
+    assert int(re.findall(r"(\d+) passed", done.stdout)[0]) >= 15, done.stdout
 
 
 def test_the_readmes_benchmarks_are_those_of_the_page():

@@ -1,4 +1,4 @@
-# Two commands: `make demo` and `make test`. Each builds .venv the first time and is quick after that.
+# `make demo` to look, `make check` while working, `make test` before a merge. The first run builds .venv.
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -6,7 +6,7 @@ BASE   := $(VENV)/.installed-base
 STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types contract docs net evidence benchmark constraints clean
+.PHONY: help demo check test lint types contract hooks docs net evidence benchmark constraints clean
 
 help:  ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 20
@@ -25,7 +25,10 @@ $(STAMP): $(BASE)
 demo: $(BASE)  ## CoLOR against a discriminator on real digits, about a minute
 	@$(BIN)/openset demo
 
-test: lint types contract  ## everything CI checks: style, types, imports, tests, doctests, README
+check: lint types contract  ## while working: style, types, imports and the quick tests, about two minutes
+	@$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
+
+test: lint types contract  ## everything CI checks: as check, with the slow tests
 	@$(BIN)/python -m pytest -n 2 --dist worksteal
 
 lint: $(STAMP)
@@ -37,6 +40,9 @@ types: $(STAMP)
 
 contract: $(STAMP)
 	@$(BIN)/lint-imports --no-logo
+
+hooks: $(STAMP)  ## run style, types and imports before every commit (pre-commit)
+	@$(BIN)/pre-commit install
 
 docs: $(BASE)  ## the site, into site/; a warning is an error
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt -e '.[docs,plot]'

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
+import tomllib
 
 import numpy as np
 import pandas as pd
@@ -18,6 +20,16 @@ from openset import make_background_shift
 PAGES = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").glob("*.md"))
 ELSEWHERE = {"docs/encoders.md": "tests/features/test_encoders_page.py", "docs/data.md": "below"}
 ALL = ["README.md", *sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md"))]
+
+WIDTH = 100
+WRAPPED = [
+    "README.md",
+    "CONTRIBUTING.md",
+    "CHANGELOG.md",
+    *PAGES,
+    *(page for page in ALL if page.startswith("docs/decisions/")),
+    "docs/results/README.md",
+]
 
 pytestmark = pytest.mark.filterwarnings("ignore::openset.errors.FitWarning")
 
@@ -71,6 +83,37 @@ def test_links_lead_somewhere(page):
         assert "://" in link or ((ROOT / page).parent / link).exists(), link
 
 
+@pytest.mark.parametrize("page", WRAPPED)
+def test_prose_is_wrapped(page):
+    """Tables and code may be wider; pages of results are written by the bench."""
+    text = re.sub(r"```.*?```", "", (ROOT / page).read_text(encoding="utf-8"), flags=re.DOTALL)
+    wide = [line for line in text.splitlines() if len(line) > WIDTH and not line.startswith("|")]
+    assert not wide, wide
+
+
+def test_what_the_architecture_page_names_exists():
+    text = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
+    named = re.findall(r"`([\w/]+\.py)(?::(\w+))?`", text)
+    assert len(named) >= 40
+    for file, name in named:
+        root = ROOT if file.startswith(("src/", "tests/")) else ROOT / "src/openset"
+        code = (root / file).read_text(encoding="utf-8")
+        defined = rf"^(?:(?:def|class) {name}\b|{name}\b[^=\n]*=)"
+        assert not name or re.search(defined, code, flags=re.MULTILINE), (file, name)
+
+
+def test_the_architecture_page_has_the_layers_of_the_import_contract():
+    text = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
+    table = text.partition("| layer |")[2].partition("\n\n")[0].splitlines()[2:]
+    shown = [re.findall(r"`(\w+)`", line.split("|")[1]) for line in table]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    contract = next(c for c in project["tool"]["importlinter"]["contracts"] if c["type"] == "layers")
+    assert shown == [
+        [part.strip().removeprefix("openset.") for part in re.split("[:|]", layer)]
+        for layer in contract["layers"]
+    ]
+
+
 def test_the_readme_names_every_method_and_the_commands():
     from openset.registry import methods
 
@@ -78,6 +121,46 @@ def test_the_readme_names_every_method_and_the_commands():
     for method in methods():
         assert f"`{method.name}`" in text and f"`{method.class_name}`" in text
     assert "make demo" in text and "make test" in text
+
+
+def test_every_method_is_in_the_package_and_on_the_python_page():
+    from openset.registry import methods
+
+    page = (ROOT / "docs/api.md").read_text(encoding="utf-8")
+    package = (ROOT / "src/openset/__init__.py").read_text(encoding="utf-8")
+    for method in methods():
+        named = re.compile(rf"\b{method.class_name}\b")
+        assert named.search(page), method.class_name
+        assert len(named.findall(package)) >= 3, f"{method.class_name}: import for type checkers, _HOME, __all__"
+
+
+@pytest.mark.slow
+def test_the_method_in_contributing_passes_every_check(tmp_path):
+    """Its blocks, written to the files that they name in a copy of the repository, are green."""
+    for name in ("src", "tests"):
+        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__", "folders"))
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    files = [text.split("\n", 1) for kind, text in blocks("CONTRIBUTING.md") if kind == "python"]
+    names = []
+    for heading, code in files:
+        name, _, where = heading.removeprefix("# ").partition(", ")
+        with (tmp_path / name).open("a" if where == "at the end" else "x", encoding="utf-8") as file:
+            file.write("\n\n" + code if where else code)
+        names.append(name)
+    assert len(names) >= 4 and "src/openset/methods/nearest_centre.py" in names
+    tests = ["tests/methods/test_nearest_centre.py", "tests/methods/test_contract.py", "-k", "nearest_centre"]
+    for command in (
+        ["ruff", "check", *names],
+        ["ruff", "format", "--check", *names],
+        ["mypy", "src/openset/methods/nearest_centre.py"],
+        ["pytest", *tests],
+    ):
+        done = subprocess.run(
+            [sys.executable, "-m", *command], cwd=tmp_path, capture_output=True, text=True, check=False,
+            env={**os.environ, "PYTHONPATH": str(tmp_path / "src"), "MYPYPATH": str(tmp_path / "src")},
+        )  # fmt: skip
+        assert done.returncode == 0, done.stdout + done.stderr
+    assert int(re.findall(r"(\d+) passed", done.stdout)[0]) >= 15, done.stdout
 
 
 def test_the_readmes_benchmarks_are_those_of_the_page():

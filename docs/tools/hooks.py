@@ -1,4 +1,4 @@
-"""What the site is made of beside its pages: folders in the navigation, the README, the commands.
+"""What the site is made of beside its pages: folders in the navigation, README, CONTRIBUTING, the commands.
 
 ``openset`` is imported for the commands alone; nothing heavy loads.
 """
@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[2]
+ELSEWHERE = {"index.md": "README.md", "contributing.md": "CONTRIBUTING.md"}
+"""Pages of the site whose text is a file beside ``docs/``."""
 
 
 def on_config(config: Any) -> Any:
-    """``folder/*`` in the navigation stands for the pages of a folder."""
+    """Replace ``folder/*`` in the navigation by the pages of that folder."""
     config.nav = [_expanded(entry, Path(config.docs_dir)) for entry in config.nav]
     return config
 
@@ -29,10 +31,10 @@ def _expanded(entry: dict[str, Any], docs: Path) -> dict[str, Any]:
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """Fill in the pages that are written elsewhere."""
-    if page.file.src_uri == "index.md":
-        return (ROOT / "README.md").read_text(encoding="utf-8").replace("](docs/", "](")
+    if page.file.src_uri in ELSEWHERE:
+        return (ROOT / ELSEWHERE[page.file.src_uri]).read_text(encoding="utf-8").replace("](docs/", "](")
     if page.file.src_uri == "cli.md":
-        return markdown + "\n".join(_command_lines())
+        return markdown + "\n" + "\n".join(_command_lines())
     return markdown
 
 

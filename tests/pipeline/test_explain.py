@@ -6,11 +6,8 @@ import warnings
 
 import numpy as np
 import pytest
-from scipy.special import softmax
 
-from openset import KNN, CoLOR, ConOp, DomainDiscriminator, Mahalanobis
-from openset.learn.batches import ScaledRows
-from openset.methods._held_out import HeldOutClasses, held_out_classes
+from openset import CoLOR, Mahalanobis
 from openset.pipeline.explain import (
     _accuracy,
     describe_accuracy,
@@ -18,6 +15,7 @@ from openset.pipeline.explain import (
     find_groups,
     judge_known_classes,
 )
+from openset.problem import ValidationClasses
 from product_files import make_rows
 
 QUICK = {"max_steps": 20, "evaluate_every": 10, "hidden": 8, "random_state": 3}
@@ -35,65 +33,12 @@ def rows():
     return *make_rows(random, {"cat": 150, "dog": 90}), make_rows(random, {"cat": 60, "dog": 120, "new": 40})[0]
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda: KNN(random_state=3),
-        lambda: DomainDiscriminator(members=2, **QUICK),
-        lambda: CoLOR(grid=[0.1], multiplier_bounds=[0.3], **QUICK),
-        lambda: CoLOR(grid=[0.1], selection="paper", **QUICK),
-    ],
-    ids=["knn", "dd", "color", "paper"],
-)
-def test_the_rows_judged_are_those_that_were_held_out(make, rows, monkeypatch):
-    X, y, target = rows
-    model, seen = make(), {}
-    fit = type(model)._fit
-    monkeypatch.setattr(
-        type(model), "_fit", lambda self, problem: (seen.update(vars(problem)), fit(self, problem))
-    )
-    fitted(model, X, y, target)
-    calibration, folds, target_folds = model.held_out_rows(y, len(target))
-    np.testing.assert_array_equal(calibration, seen["calibration"])
-    for ours, theirs in zip([*folds, *target_folds], [*seen["folds"], *seen["target_folds"]], strict=True):
-        np.testing.assert_array_equal(ours.held, theirs.held)
-    found = held_out_classes(model, X, y, target)
-    np.testing.assert_allclose(found.source.sum(axis=1), 1)
-    if type(model) is CoLOR and model.selection == "pooled":  # every row once, by the member that held it out
-        assert (
-            len(folds) == 5 and len(found.y) == len(y) and sorted(found.target_rows) == list(range(len(target)))
-        )
-        for member, fold in enumerate(folds):
-            logits = model._head_outputs(ScaledRows(X, model.scaling_))["classes"][member]
-            start = sum(len(earlier.held) for earlier in folds[:member])
-            own = found.source[start : start + len(fold.held)]
-            np.testing.assert_allclose(own, softmax(logits[fold.held], axis=1), rtol=1e-5)
-            assert (model.classes_[found.y[start : start + len(fold.held)]] == y[fold.held]).all()
-    else:
-        assert all(not np.isin(calibration, fold.train).any() for fold in folds)
-        assert (model.classes_[found.y] == y[calibration]).all() and len(found.target) == len(target)
-        assert (model.classes_[found.target.argmax(axis=1)] == model.predict_known(target)).all()
-
-
-def test_a_representation_has_every_member_and_body(rows):
-    X, y, target = rows
-    for make, width in ((CoLOR, 5 * 8), (ConOp, 2 * 5 * 8)):
-        model = fitted(make(grid=[0.1], multiplier_bounds=[0.3], **QUICK), X, y, target)
-        made = model.representation(target)
-        assert made.shape == (len(target), width) and np.isfinite(made).all() and made.std() > 0
-        np.testing.assert_array_equal(model.representation(target[7:9]), made[7:9])
-    first = made[:, :8]  # of the first member's first body
-    assert not any(np.allclose(first, made[:, start : start + 8]) for start in range(8, width, 8))
-    closed = fitted(CoLOR(**QUICK), X, y, None)
-    assert closed.representation(X).shape == (len(X), 5 * 8)
-
-
 def test_groups_point_at_target_rows(rows):
     X, y, target = rows
     other = np.random.default_rng(1).normal((0, -9, 9), 0.5, size=(30, 3))
     both = np.concatenate([target, other])
     kinds = np.where(np.arange(len(both)) >= len(target), 2, both[:, 1] > 5)
-    for model in (Mahalanobis(random_state=0), CoLOR(grid=[0.2], multiplier_bounds=[0.3], **QUICK)):
+    for model in (Mahalanobis(random_state=0), CoLOR(grid=[0.2], groups=[(0.3,)], **QUICK)):
         fitted(model, X, y, both)
         called = kinds > 0
         found = find_groups(model, X, both, model.novelty_score(both), called)
@@ -139,9 +84,9 @@ def test_where_shares_cannot_be_corrected_predictions_are_counted(rows, n, calle
 
 def test_a_confidence_that_says_nothing_gives_no_accuracy():
     y = np.array([0] * 70 + [1] * 30)
-    tied = HeldOutClasses(np.tile([1.0, 0.0], (100, 1)), y, np.tile([1.0, 0.0], (50, 1)), np.arange(50))
+    tied = ValidationClasses(np.tile([1.0, 0.0], (100, 1)), y, np.tile([1.0, 0.0], (50, 1)), np.arange(50))
     assert _accuracy(tied, np.zeros(50)) is None and describe_accuracy(None) == ""
     telling = np.where(y == 0, np.linspace(0.7, 0.99, 100), np.linspace(0.5, 0.6, 100))
-    graded = HeldOutClasses(np.column_stack([telling, 1 - telling]), y, tied.target, tied.target_rows)
+    graded = ValidationClasses(np.column_stack([telling, 1 - telling]), y, tied.target, tied.target_rows)
     found = _accuracy(graded, np.zeros(50))
     assert found.value == 1.0 and found.source_accuracy == 0.7 and "1.00 [" in describe_accuracy(found)

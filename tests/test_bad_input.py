@@ -13,7 +13,7 @@ import torch
 from scipy import sparse
 from sklearn.exceptions import NotFittedError
 
-from openset import CoLOR, DomainDiscriminator, SourceOnly
+from openset import CoLOR, DomainDiscriminator, PaperCoLOR, SourceOnly
 from openset.errors import FitWarning
 
 QUICK = {"max_steps": 30, "evaluate_every": 10, "random_state": 0, "fpr": 0.1}
@@ -46,7 +46,7 @@ def test_one_class_needs_a_target(small):
     assert set(fit(small.X, one, small.X_target).predict(small.X_test)) <= {"only", "novel"}
 
 
-def test_a_class_with_one_row_is_learned_and_never_held_out(small):
+def test_a_class_with_one_row_is_learned_and_never_kept_from_training(small):
     y = small.y.copy()
     y[0] = 99
     for seed in range(4):
@@ -149,21 +149,27 @@ def test_incompatible_scales_are_warned_about(small):
         fit(pd.DataFrame(small.X, columns=columns), small.y, shifted)
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("fpr", 0), ("fpr", 1.5), ("fpr", "small"), ("members", 0), ("members", 1.5), ("hidden", -3),
-        ("dropout", 1.0), ("optimizer", "adagrad"), ("learning_rate", 0), ("momentum", 1), ("l2", -1),
-        ("clip", 0), ("batch_size", 0), ("batch_size", True), ("max_steps", 0), ("evaluate_every", 2.5),
-        ("tol", -1), ("validation_fraction", 0), ("validation_fraction", 1), ("standardize", "maybe"),
-        ("grid", ()), ("grid", (0.1, 2)), ("grid", "low"), ("selection", "best"), ("joint", "yes"),
-        ("dual_optimizer", None), ("dual_learning_rate", -0.1), ("class_loss_weight", float("nan")),
-        ("logit_multiplier", 0), ("device", 3), ("backbone", 5),
+SHARED = [
+    ("fpr", 0), ("fpr", 1.5), ("fpr", "small"), ("members", 0), ("members", 1.5), ("hidden", -3),
+    ("learning_rate", 0), ("l2", -1), ("clip", 0), ("batch_size", 0), ("batch_size", True), ("max_steps", 0),
+    ("evaluate_every", 2.5), ("validation_fraction", 0), ("validation_fraction", 1), ("standardize", "maybe"),
+    ("grid", ()), ("grid", (0.1, 2)), ("grid", "low"), ("joint", "yes"), ("device", 3), ("backbone", 5),
+]  # fmt: skip
+OWN = {
+    CoLOR: [("effort", "best"), ("groups", ()), ("groups", [(0.1, 1.0)]), ("groups", [(0.1, 0.2, 0)])],
+    PaperCoLOR: [
+        ("dropout", 1.0), ("optimizer", "adagrad"), ("momentum", 1), ("tol", -1), ("dual_optimizer", None),
+        ("dual_learning_rate", -0.1), ("class_loss_weight", float("nan")), ("logit_multiplier", 0),
     ],
-)  # fmt: skip
-def test_wrong_parameters_are_named(small, name, value):
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("method", "name", "value"), [(method, *bad) for method, own in OWN.items() for bad in (*SHARED, *own)]
+)
+def test_wrong_parameters_are_named(small, method, name, value):
     with pytest.raises(ValueError, match=name):
-        fit(small.X, small.y, small.X_target, **{name: value})
+        method(**{**QUICK, name: value}).fit(small.X, small.y, small.X_target)
 
 
 @pytest.mark.parametrize("method", ["predict", "predict_proba", "predict_known", "novelty_score"])
@@ -217,5 +223,5 @@ def test_every_kind_of_labels_works(small):
 
 
 def test_too_few_source_rows_for_the_level_are_warned_about(small):
-    with pytest.warns(FitWarning, match=r"fpr=0\.001 cannot be promised from \d+ held-out source rows"):
+    with pytest.warns(FitWarning, match=r"fpr=0\.001 cannot be promised from \d+ source validation rows"):
         DomainDiscriminator(**{**QUICK, "fpr": 0.001}).fit(small.X, small.y, small.X_target)

@@ -14,7 +14,7 @@ import json, warnings
 from functools import partial
 import numpy as np
 warnings.simplefilter("ignore")
-from openset import CoLOR
+from openset import PaperCoLOR
 random = np.random.default_rng(0)
 
 def problem(rows, d):
@@ -25,7 +25,7 @@ def peak():  # of this process alone; getrusage remembers the process it was for
         return next(int(line.split()[1]) * 1024 for line in status if line.startswith("VmHWM"))
 
 X, y = problem(60, 5)
-one = partial(CoLOR, selection="paper", evaluate_every=2, dropout=0.2, random_state=0)  # one network
+one = partial(PaperCoLOR, evaluate_every=2, dropout=0.2, random_state=0)  # one network
 one(max_steps=4, hidden=4).fit(X, y, X)  # loads torch
 d, hidden, rows = 2500, 3000, 600
 X, y = problem(rows, d)

@@ -13,10 +13,9 @@ from torch import nn
 
 import openset
 from openset import CoLOR, DomainDiscriminator
-from openset.learn.backbones import named_backbone, template_of
-from openset.learn.network import BackboneBody, DropoutMasks
-from openset.learn.resnet import resnet18
-from openset.methods._network import NetworkClassifier
+from openset.learn.backbones import named_backbone, resnet18, template_of
+from openset.learn.bodies import BackboneBody, DropoutMasks
+from openset.methods._network import NetworkBase
 from openset.registry import get_method, methods
 from openset.stats.scaling import fit_image_scaling, moments
 
@@ -178,7 +177,7 @@ def test_images_of_bytes_are_never_floats_all_at_once():
     model.fit(X, y, X[:600])
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    # one float32 copy of X would be 4 · X.nbytes; held-out rows and blocks of pixels are what there is
+    # one float32 copy of X would be 4 · X.nbytes; validation rows and blocks of pixels are what there is
     assert peak < 1.2 * X.nbytes, peak / X.nbytes
 
 
@@ -235,7 +234,7 @@ def test_saved_models_come_back_by_name_or_with_their_code(images, tmp_path):
         np.testing.assert_array_equal(loaded.novelty_score(X), named.novelty_score(X))
 
 
-TRAINED = [m.name for m in methods() if issubclass(m.load(), NetworkClassifier)]
+TRAINED = [m.name for m in methods() if issubclass(m.load(), NetworkBase)]
 
 
 @pytest.mark.parametrize("name", TRAINED)

@@ -14,7 +14,7 @@ import pytest
 from safetensors import safe_open
 
 import openset
-from openset import NNPU, PULSE, UPU, CoLOR, DomainDiscriminator
+from openset import NNPU, PULSE, UPU, CoLOR, DomainDiscriminator, PaperCoLOR
 from openset.learn import train as loop
 from openset.learn.checkpoint import FILE, Checkpoint
 from openset.methods._known_classes import ClassObjective
@@ -84,7 +84,7 @@ def steps(monkeypatch):
 
 
 CASES = {
-    "color": {"dropout": 0.2, "members": 2},
+    "color": {"groups": [[0.1, 0.2], [0.3, 0.2], [1.0, 0.2]], "members": 2},
     "dd": {"optimizer": "sgd", "joint": False},
     "pulse": {"members": 2},
     "upu": {"prior_estimator": "en"},
@@ -133,7 +133,8 @@ def interrupt(monkeypatch, model, data, points):
         lambda **more: NNPU(warmup=0.3, **more),
         lambda **more: UPU(members=3, **more),
         lambda **more: PULSE(dropout=0.3, **more),
-        lambda **more: CoLOR(tol=0.5, members=2, dual_optimizer="sgd", **{**more, "max_steps": 150}),
+        lambda **more: CoLOR(members=2, **{**more, "max_steps": 150}),
+        lambda **more: PaperCoLOR(tol=0.5, members=2, dual_optimizer="sgd", **{**more, "max_steps": 150}),
     ],
 )
 def test_any_evaluation_point_will_do(small, tmp_path, monkeypatch, make, point):
@@ -166,7 +167,7 @@ def test_only_the_same_fit_goes_on(small, tmp_path, monkeypatch):
 
 
 def test_a_checkpoint_is_tensors_and_json(small, tmp_path, monkeypatch):
-    interrupt(monkeypatch, CoLOR(**SHORT, selection="paper", checkpoint=tmp_path), small, 2)
+    interrupt(monkeypatch, PaperCoLOR(**SHORT, checkpoint=tmp_path), small, 2)
     assert os.listdir(tmp_path) == [FILE]
     with safe_open(tmp_path / FILE, framework="np") as stored:
         content = json.loads(stored.metadata()["openset"])
@@ -186,15 +187,15 @@ def test_a_checkpoint_needs_a_folder_and_a_seed(small):
 class Hiding(ClassObjective):
     """Adapts, and does not say what."""
 
-    warm_up = 0.0
+    adapts = True
 
-    def adapt(self, held_out, target_rows, score_target):
+    def adapt(self, validation, target_rows, score_target):
         return False
 
 
 def test_an_objective_that_hides_what_it_adapted_is_refused(small, tmp_path, monkeypatch):
     monkeypatch.setattr(DomainDiscriminator, "_objective", lambda self, problem: Hiding(problem.n_classes))
-    with pytest.raises(ValueError, match="Hiding adapts in training but cannot store"):
+    with pytest.raises(ValueError, match="Hiding adapts in training but has no state"):
         DomainDiscriminator(**SHORT, checkpoint=tmp_path / "c").fit(small.X, small.y, small.X_target)
 
 

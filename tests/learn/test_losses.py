@@ -11,6 +11,7 @@ from openset.learn.losses import (
     hard_rate,
     known_loss,
     novel_loss,
+    reverse_gradient,
     soft_rate,
 )
 
@@ -46,3 +47,14 @@ def test_the_fused_loss_and_its_gradient_are_those_of_the_plain_ones():
         results.append([t.detach().numpy() for t in (objective, recall, classes.grad, novelty.grad)])
     for ours, plain in zip(*results, strict=True):
         np.testing.assert_allclose(ours, plain, atol=1e-6)
+
+
+def test_reversal_passes_values_and_changes_the_sign_of_the_gradient():
+    x = torch.randn(2, 5, 3, generator=torch.Generator().manual_seed(0), requires_grad=True)
+    weight = torch.arange(30.0).view(2, 5, 3)
+    assert torch.equal(reverse_gradient(x), x)
+    (plain,) = torch.autograd.grad((x.sin() * weight).sum(), x)
+    (turned,) = torch.autograd.grad((reverse_gradient(x).sin() * weight).sum(), x)
+    (half,) = torch.autograd.grad((reverse_gradient(x, 0.5).sin() * weight).sum(), x)
+    assert torch.equal(turned, -plain)
+    np.testing.assert_allclose(half, -plain / 2)

@@ -7,7 +7,8 @@ from torch.nn import functional as F
 
 from openset.learn.architecture import Architecture
 from openset.learn.backbones import output_shape
-from openset.learn.network import DropoutMasks, Network
+from openset.learn.bodies import DropoutMasks
+from openset.learn.network import Network
 
 SEEDS = [np.random.SeedSequence(i) for i in range(3)]
 

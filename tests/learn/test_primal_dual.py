@@ -25,8 +25,8 @@ def test_the_engine_finds_a_multiplier_known_in_closed_form():
     engine = stepper(x, multipliers=multipliers)
 
     def terms():
-        defect = b - (x * w).sum(dim=1, keepdim=True)
-        return Terms(0.5 * ((x - a) ** 2).sum(dim=1), defect)
+        violation = b - (x * w).sum(dim=1, keepdim=True)
+        return Terms(0.5 * ((x - a) ** 2).sum(dim=1), violation)
 
     for _ in range(3000):
         engine.step(terms)
@@ -36,16 +36,16 @@ def test_the_engine_finds_a_multiplier_known_in_closed_form():
     assert x[1].tolist() == pytest.approx(a.tolist(), abs=1e-3)
 
 
-@pytest.mark.parametrize("defect", [0.13, -0.0004])
-def test_plain_ascent_adds_up_exactly(defect):
-    """After n steps with constant defect c, λ = 1 + n·lr·c."""
+@pytest.mark.parametrize("violation", [0.13, -0.0004])
+def test_plain_ascent_adds_up_exactly(violation):
+    """After n steps with constant violation c, λ = 1 + n·lr·c."""
     x, rate, n = nn.Parameter(torch.zeros(1, 3)), 0.02, 500
     multipliers = Multipliers([math.inf] * 1, 1, "sgd", rate)
     engine = stepper(x, multipliers=multipliers)
-    constant = torch.full((1, 1), defect, dtype=torch.float64)
+    constant = torch.full((1, 1), violation, dtype=torch.float64)
     for _ in range(n):
         engine.step(lambda: Terms(x.sum(dim=1), constant * x.sum() * 0 + constant, constant))
-    assert multipliers.values.item() == pytest.approx(1 + n * rate * defect, abs=1e-12)
+    assert multipliers.values.item() == pytest.approx(1 + n * rate * violation, abs=1e-12)
 
 
 def test_multipliers_never_become_negative():
@@ -60,9 +60,9 @@ def test_adam_of_the_multipliers_is_torchs_adam():
     adam = torch.optim.Adam([reference], lr=0.02, maximize=True)
     random = torch.Generator().manual_seed(0)
     for _ in range(200):
-        defect = torch.randn(2, 3, generator=random, dtype=torch.float64) * 0.1 + 0.05
-        multipliers.ascend(defect)
-        reference.grad = defect.clone()
+        violation = torch.randn(2, 3, generator=random, dtype=torch.float64) * 0.1 + 0.05
+        multipliers.ascend(violation)
+        reference.grad = violation.clone()
         adam.step()
         with torch.no_grad():
             reference.clamp_(min=0)
@@ -97,13 +97,13 @@ def test_the_primal_update_is_a_fresh_autograd_step_with_l2_and_clipping():
 
     for _ in range(5):
         reference = copy.deepcopy(x)
-        objective, defect = problem(reference)
-        (objective.sum() + (weights * defect).sum() + 0.3 * (reference**2).sum()).backward()
+        objective, violation = problem(reference)
+        (objective.sum() + (weights * violation).sum() + 0.3 * (reference**2).sum()).backward()
         gradient = reference.grad
         norm = gradient.norm(dim=1, keepdim=True)
         expected = reference.detach() - 0.1 * gradient * (2.0 / (norm + 1e-6)).clamp(max=1)
         terms = engine.step(lambda: Terms(*problem(x)))
-        weights = (weights + 0.1 * terms.proxy_defect.detach()).clamp(min=0)
+        weights = (weights + 0.1 * terms.proxy_violation.detach()).clamp(min=0)
         np.testing.assert_allclose(x.detach(), expected, atol=1e-6)
         np.testing.assert_allclose(multipliers.values, weights, atol=1e-6)
 

@@ -15,13 +15,12 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
 import openset
-from openset import CoLOR, ConOp
+from openset import CoLOR, ConOp, PaperCoLOR
 from openset.methods._known_classifier import MASKED, SOURCE, TARGET, class_logits, fit_classifier, takes_domains
 from openset.model_selection import split_by_domain
 
 pytestmark = pytest.mark.filterwarnings("ignore::openset.errors.FitWarning")
 QUICK = {
-    "selection": "paper",
     "max_steps": 60,
     "evaluate_every": 30,
     "hidden": 16,
@@ -56,7 +55,7 @@ class Unaware(Recorder):
 
 @pytest.fixture(scope="module")
 def own_head(small):
-    return CoLOR(**QUICK).fit(small.X, small.y, small.X_target)
+    return PaperCoLOR(**QUICK).fit(small.X, small.y, small.X_target)
 
 
 @pytest.fixture
@@ -70,7 +69,7 @@ def skada():
 
 def test_known_classes_are_the_classifiers_and_novelty_stays_the_networks(small, own_head):
     classifier = GaussianNB()
-    model = CoLOR(**QUICK, classifier=classifier, classifier_input="features")
+    model = PaperCoLOR(**QUICK, classifier=classifier, classifier_input="features")
     model.fit(small.X, small.y, small.X_target)
     assert not hasattr(classifier, "classes_"), "it is a clone that is fitted"
     plain = GaussianNB().fit(small.X, small.y)
@@ -84,23 +83,23 @@ def test_known_classes_are_the_classifiers_and_novelty_stays_the_networks(small,
     np.testing.assert_allclose(
         probabilities[:, :-1], plain.predict_proba(X) * (1 - probabilities[:, -1:]), atol=1e-12
     )
-    np.testing.assert_array_equal(model.assess(X).probabilities, probabilities)
+    np.testing.assert_array_equal(model.predictions(X).probabilities, probabilities)
 
 
 def test_the_representation_is_that_of_the_body_with_the_classes(small):
-    for method, members in ((CoLOR, 2), (ConOp, 1)):
+    for method, members in ((PaperCoLOR, 2), (ConOp, 1)):
         model = method(**QUICK, members=members, classifier=Unaware()).fit(small.X, small.y, small.X_target)
         seen, y, domains = model.classifier_.seen_
         assert seen.shape == (len(small.X), members * 16) and domains is None
         np.testing.assert_array_equal(model.classes_[y], small.y)
-        body = "shared" if method is CoLOR else "known"
+        body = "shared" if method is PaperCoLOR else "known"
         weight, bias = (model.weights_[f"bodies.{body}.{part}"] for part in ("weight", "bias"))
         expected = np.maximum(model.scaling_.apply(small.X) @ weight[-1] + bias[-1], 0)
         np.testing.assert_allclose(seen[:, -16:], expected, rtol=1e-3, atol=1e-4)
 
 
 def test_rows_called_novel_are_kept_out_of_the_adaptation(small):
-    model = CoLOR(**QUICK, classifier=Recorder(), classifier_input="features")
+    model = PaperCoLOR(**QUICK, classifier=Recorder(), classifier_input="features")
     model.fit(small.X, small.y, small.X_target)
     rows, y, domain = model.classifier_.seen_
     called = model.predict(small.X_target) == model.novel_label_
@@ -113,10 +112,10 @@ def test_rows_called_novel_are_kept_out_of_the_adaptation(small):
 
 def test_an_estimator_that_adapts_needs_known_target_rows(small):
     with pytest.raises(ValueError, match="adapts to known target rows, but there is no X_target"):
-        CoLOR(**QUICK, classifier=Recorder()).fit(small.X, small.y)
+        PaperCoLOR(**QUICK, classifier=Recorder()).fit(small.X, small.y)
     with pytest.raises(ValueError, match="every target row is called novel"):
         fit_classifier(Recorder(), small.X, small.y, small.X_target[:0])
-    closed = CoLOR(**QUICK, classifier=GaussianNB(), classifier_input="features").fit(small.X, small.y)
+    closed = PaperCoLOR(**QUICK, classifier=GaussianNB(), classifier_input="features").fit(small.X, small.y)
     np.testing.assert_array_equal(closed.predict(small.X), GaussianNB().fit(small.X, small.y).predict(small.X))
 
 
@@ -159,7 +158,9 @@ def test_wrong_inputs_are_refused(small):
 
 
 def test_one_known_class_needs_no_classifier(small, tmp_path):
-    model = CoLOR(**QUICK, classifier=LogisticRegression()).fit(small.X, np.zeros(len(small.X)), small.X_target)
+    model = PaperCoLOR(**QUICK, classifier=LogisticRegression()).fit(
+        small.X, np.zeros(len(small.X)), small.X_target
+    )
     assert not hasattr(model, "classifier_")
     assert set(model.predict(small.X_test)) <= {0, model.novel_label_}
     model.save(tmp_path)
@@ -167,7 +168,7 @@ def test_one_known_class_needs_no_classifier(small, tmp_path):
 
 
 def test_saved_without_the_classifier_and_loaded_with_it(small, own_head, tmp_path):
-    model = CoLOR(**QUICK, classifier=make_pipeline(StandardScaler(), LogisticRegression()))
+    model = PaperCoLOR(**QUICK, classifier=make_pipeline(StandardScaler(), LogisticRegression()))
     model.fit(small.X, small.y.astype(str), small.X_target)
     model.save(tmp_path / "model")
     card = (tmp_path / "model" / "README.md").read_text(encoding="utf-8")
@@ -203,7 +204,7 @@ def test_skada_adapts_to_a_shift_of_all_known_rows_and_saves(skada, tmp_path):
     moved = random.normal(size=(270, 6)) + centres[y_target] + (2, -2, 0, 0, 0, 0)
     target = np.concatenate([moved, random.normal((0, 0, 0, 9, 9, 9), size=(30, 6))])
     models = [
-        CoLOR(**QUICK, grid=(0.1,), classifier=classifier, classifier_input="features").fit(X, y, target)
+        PaperCoLOR(**QUICK, grid=(0.1,), classifier=classifier, classifier_input="features").fit(X, y, target)
         for classifier in (LogisticRegression(), skada.LinearOTMapping(LogisticRegression()))
     ]
     plain, adapted = ((model.predict_known(moved) == y_target).mean() for model in models)

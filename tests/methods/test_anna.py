@@ -14,8 +14,9 @@ from openset import ANNA, BODA, OpenSetClassifier, make_background_shift
 from openset.errors import FitWarning
 from openset.learn.architecture import Architecture
 from openset.learn.batches import Batch
-from openset.learn.network import DropoutMasks, Network
-from openset.learn.train import HeldOut
+from openset.learn.bodies import DropoutMasks
+from openset.learn.network import Network
+from openset.learn.objective import Validation
 from openset.methods.anna import AnnaObjective, domain_loss, mine_cells, mining_loss
 from openset.methods.boda import adversarial_loss
 from openset.shift.synthetic import make_feature_maps
@@ -100,7 +101,7 @@ def test_domain_loss_is_the_weighted_binary_cross_entropy(is_source):
 
 
 def example(made, *, n_classes=5, members=1, rows=24, cells=5):
-    network = Network(Architecture(made.bodies, 6, 8, 0.0, members=members, kinds=made.kinds))
+    network = Network(Architecture(made.bodies, 6, 8, 0.0, members=members, kinds=made.head_kinds))
     network.initialise([np.random.SeedSequence(3 + m) for m in range(members)])
     random = torch.Generator().manual_seed(0)
     y = (torch.arange(rows) % n_classes).expand(members, rows)
@@ -186,9 +187,9 @@ def test_a_network_of_the_warm_up_is_kept_only_if_there_is_no_other():
     made = objective(warm=False)
 
     def at(step):
-        held_out = HeldOut(outputs, np.arange(9) % 5, outputs, np.empty(0), 0, step, 100)
-        new_loss = made.adapt(held_out, np.arange(9), dict)
-        return new_loss, made._warm.all(), made.judge(held_out).key
+        validation = Validation(outputs, np.arange(9) % 5, outputs, np.empty(0), 0, step, 100)
+        new_loss = made.adapt(validation, np.arange(9), dict)
+        return new_loss, made._warm.all(), made.judge_member(validation).key
 
     assert at(10) == (True, False, -np.inf)
     assert at(20) == (True, True, -np.inf), "trained on source alone up to here"

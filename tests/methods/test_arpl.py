@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from openset import ARPL
-from openset.learn.reciprocal import reciprocal_outputs
+from openset.learn.heads import reciprocal_outputs
 from openset.methods.arpl import arpl_loss
 
 QUICK = {"max_steps": 60, "evaluate_every": 20, "random_state": 0, "fpr": 0.1}

@@ -8,7 +8,9 @@ from scipy.special import expit
 from openset import BODA, SourceOnly, make_background_shift
 from openset.learn.architecture import Architecture
 from openset.learn.batches import Batch
-from openset.learn.network import DropoutMasks, Network
+from openset.learn.bodies import DropoutMasks
+from openset.learn.network import Network
+from openset.learn.objective import Validation
 from openset.methods.boda import BodaObjective, adversarial_loss, unknown_log_odds
 from openset.stats.metrics import evaluate
 
@@ -64,9 +66,7 @@ def test_the_body_gets_the_adversarial_gradient_reversed_and_the_head_does_not()
 
 def test_the_score_is_p_u_on_the_logit_scale_and_the_classes_are_the_first_k(small):
     model = BODA(**QUICK).fit(small.X, small.y, small.X_target)
-    from openset.learn.batches import ScaledRows
-
-    outputs = model._head_outputs(ScaledRows(small.X_test, model.scaling_))
+    outputs = model._head_outputs(small.X_test)
     assert outputs["classes"].shape[-1] == 3 and outputs["unknown"].shape[-1] == 1
     logits = np.concatenate([outputs["classes"], outputs["unknown"]], axis=-1)[0].astype(float)
     p = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
@@ -75,13 +75,11 @@ def test_the_score_is_p_u_on_the_logit_scale_and_the_classes_are_the_first_k(sma
     assert {"source_loss", "adversarial_loss", "class_loss"} <= set(model.history_[0])
 
 
-def test_the_judgement_is_the_held_out_loss_over_k_plus_one_classes():
-    from openset.learn.train import HeldOut
-
+def test_the_judgement_is_the_validation_loss_over_k_plus_one_classes():
     random = np.random.default_rng(0)
     outputs = {"classes": random.normal(size=(9, 3)), "unknown": random.normal(size=(9, 1))}
     y = np.arange(9) % 3
-    judgement = BodaObjective(3, 0.5).judge(HeldOut(outputs, y, outputs, np.empty(0), 0, 1, 1))
+    judgement = BodaObjective(3, 0.5).judge_member(Validation(outputs, y, outputs, np.empty(0), 0, 1, 1))
     logits = torch.tensor(np.concatenate([outputs["classes"], outputs["unknown"]], axis=1))
     loss = torch.nn.functional.cross_entropy(logits, torch.tensor(y)).item()
     assert judgement.key == pytest.approx(-loss) and judgement.metrics["source_loss"] == pytest.approx(loss)

@@ -5,8 +5,7 @@ import pytest
 import torch
 
 from openset import CAC
-from openset.learn.batches import ScaledRows
-from openset.learn.train import HeldOut
+from openset.learn.objective import Validation
 from openset.methods.cac import CacObjective, anchor_distances, anchor_means, cac_loss, rejection
 
 QUICK = {"max_steps": 60, "evaluate_every": 20, "random_state": 0, "fpr": 0.1}
@@ -57,7 +56,7 @@ def test_one_class_is_scored_by_its_distance():
 def test_class_and_score_are_those_of_gamma_from_the_fitted_anchors(small):
     model = CAC(**QUICK).fit(small.X, small.y, small.X_target)
     assert model.anchors_.shape == (1, 3, 3) and model.anchors_.dtype == np.float64
-    z = model._head_outputs(ScaledRows(small.X_test, model.scaling_))["classes"][0].astype(float)
+    z = model._head_outputs(small.X_test)["classes"][0].astype(float)
     d = np.linalg.norm(z[:, None] - model.anchors_[0], axis=-1)
     gamma = d * (1 - np.exp(-d) / np.exp(-d).sum(axis=1, keepdims=True))
     np.testing.assert_allclose(model.novelty_score(small.X_test), gamma.min(axis=1))
@@ -79,8 +78,8 @@ def test_without_a_target_it_is_a_closed_set_classifier(small):
     np.testing.assert_array_equal(model.predict_proba(small.X_test), refitted.predict_proba(small.X_test))
 
 
-def test_the_lowest_held_out_anchor_loss_is_kept():
-    judgement = CacObjective(3, 10.0, 0.1).judge(HeldOut({"classes": Z}, Y, {}, np.empty(0), 0, 1, 1))
+def test_the_lowest_validation_anchor_loss_is_kept():
+    judgement = CacObjective(3, 10.0, 0.1).judge_member(Validation({"classes": Z}, Y, {}, np.empty(0), 0, 1, 1))
     expected = np.linalg.norm(Z - ANCHORS[Y], axis=1).mean()
     assert judgement.key == pytest.approx(-expected)
     assert judgement.metrics["anchor_loss"] == pytest.approx(expected)

@@ -55,12 +55,12 @@ def test_rows_of_the_threshold_are_not_searched(small):
     model = fit(small.X, small.y, small.X_target, n_neighbors=1, fpr=0.1)
     assert len(model.rows_) == 240
     own = model.novelty_score(small.X)
-    assert (own < 1e-12).sum() == 240  # every other source row was held out
+    assert (own < 1e-12).sum() == 240  # every other source row is kept for the threshold
     assert (own[own > 1e-12] > model.threshold_).mean() <= 0.1
 
 
 @pytest.mark.parametrize("parameters", [{}, {"distance": "mean_log"}, {"normalize": True}])
-def test_batch_and_place_do_not_matter_even_where_rows_tie(parameters):
+def test_batch_and_order_do_not_matter_even_where_rows_tie(parameters):
     random = np.random.default_rng(0)
     X, y = random.integers(0, 3, (200, 4)).astype(float), random.integers(0, 3, 200)
     rows = random.integers(0, 3, (60, 4)).astype(float)

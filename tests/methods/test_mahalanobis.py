@@ -44,7 +44,7 @@ def test_target_rows_do_not_enter(small):
     np.testing.assert_array_equal(one.novelty_score(small.X_test), two.novelty_score(small.X_test))
 
 
-def test_batch_and_place_do_not_matter(small):
+def test_batch_and_order_do_not_matter(small):
     model = fit(small.X, small.y, small.X_target)
     rows = small.X_test
     score, order = model.novelty_score(rows), np.random.default_rng(0).permutation(len(rows))

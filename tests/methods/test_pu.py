@@ -104,7 +104,7 @@ def test_warm_up_is_the_discriminator_and_parameters_move_after_it(model, small)
     assert [r["prior"] for r in far.history_] == [far.prior_[0]] * 4
 
 
-def test_the_prior_comes_from_the_estimator_on_held_out_rows():
+def test_the_prior_comes_from_the_estimator_on_validation_rows():
     data = make_background_shift(n_features=20, shift=False, novel_fraction=0.3, random_state=1)
     for name, tolerance in (("bbe", 0.08), ("en", 0.15), ("dedpul", 0.1)):
         model = NNPU(max_steps=400, prior_estimator=name, random_state=0).fit(data.X, data.y, data.X_target)

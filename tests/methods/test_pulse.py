@@ -83,7 +83,7 @@ def test_resampling_takes_rows_of_a_class_equally_often():
 
 def test_class_shares_cope_with_rare_classes_and_with_one():
     logits = np.random.default_rng(0).normal(size=(40, 3))
-    y = np.arange(40) % 2  # no row of class 2 was held out
+    y = np.arange(40) % 2  # no validation row of class 2
     shares = class_shares(logits, y, logits)
     assert shares.sum() == pytest.approx(1) and shares[2] == 0
     assert class_shares(logits[:, :1], np.zeros(40, int), logits[:, :1]).tolist() == [1.0]
@@ -99,10 +99,10 @@ def test_kept_rows_are_training_rows_of_the_target(small):
 
     model = Watched(**QUICK, members=2).fit(small.X, small.y, small.X_target)
     (objective,) = objectives
-    held = ~np.isnan(model.target_novelty_score_)
+    validation = ~np.isnan(model.target_novelty_score_)
     assert isinstance(objective, PulseObjective) and objective.kept.shape == (2, len(small.X_target))
     for member in range(2):
-        n_train = len(small.X_target) - held.sum() // 2
+        n_train = len(small.X_target) - validation.sum() // 2
         assert objective.kept[member].sum() == pytest.approx(objective.novel[member].value * n_train, abs=2)
     assert [r["step"] for r in model.history_ if r["member"] == 0] == [13, 25, 50, 75, 100]
 

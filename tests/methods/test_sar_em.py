@@ -75,7 +75,7 @@ def test_known_classes_are_a_logistic_regression_on_source(small, k):
     np.testing.assert_allclose(model.predict_proba(small.X_test), theirs.predict_proba(small.X_test), atol=1e-6)
 
 
-def test_held_out_target_rows_train_nothing(small):
+def test_target_validation_rows_train_nothing(small):
     model = SAREM(max_steps=3, fpr=0.05, random_state=0).fit(small.X, small.y, small.X_target)
     scored = ~np.isnan(model.target_novelty_score_)
     assert scored.sum() == pytest.approx(len(small.X_target) / 5, abs=1)

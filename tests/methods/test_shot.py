@@ -12,9 +12,8 @@ from scipy.spatial.distance import cosine
 import openset
 from openset import SHOT, SourceOnly, make_background_shift
 from openset.errors import FitWarning
-from openset.learn.batches import ScaledRows
 from openset.learn.losses import class_loss
-from openset.learn.train import HeldOut
+from openset.learn.objective import Validation
 from openset.methods.shot import ShotObjective, information_maximisation, pseudo_labels
 from openset.stats.groups import two_means
 from openset.stats.metrics import evaluate
@@ -132,10 +131,10 @@ def test_a_restored_objective_goes_on_in_the_same_stage_with_the_same_labels():
     random = np.random.default_rng(0)
     outputs = {"classes": random.normal(size=(9, 3)), "shared": random.normal(size=(9, 4))}
     objective, again = (ShotObjective(3, members=1, n_target=9) for _ in range(2))
-    held_out = HeldOut(outputs, np.arange(9) % 3, outputs, np.empty(0), 0, 5, 10)
+    validation = Validation(outputs, np.arange(9) % 3, outputs, np.empty(0), 0, 5, 10)
     assert not objective.in_target_stage
-    assert objective.adapt(held_out, np.arange(9), lambda representation: outputs)  # the loss changes
-    assert not objective.adapt(held_out, np.arange(9), lambda representation: outputs)  # only labels do
+    assert objective.adapt(validation, np.arange(9), lambda representation: outputs)  # the loss changes
+    assert not objective.adapt(validation, np.arange(9), lambda representation: outputs)  # only labels do
     again.restore(objective.state())
     assert again.in_target_stage and objective.in_target_stage
     logits, rows = torch.tensor(outputs["classes"])[None], torch.arange(9)[None]
@@ -161,8 +160,8 @@ def test_stages_follow_source_share_and_labels_are_renewed_at_evaluation_points(
 
 def test_the_split_is_that_of_the_final_network_on_the_rows_it_trained_on(small):
     model = SHOT(**QUICK).fit(small.X, small.y, small.X_target)
-    held = ~np.isnan(model.target_novelty_score_)
-    outputs = model._head_outputs(ScaledRows(small.X_target, model.scaling_), np.flatnonzero(~held))
+    validation = ~np.isnan(model.target_novelty_score_)
+    outputs = model._head_outputs(small.X_target[~validation])
     expected = two_means(normalised_entropy_score(outputs["classes"][0])).split
     assert model.entropy_split_.shape == (1,) and model.entropy_split_[0] == pytest.approx(expected, abs=1e-6)
 

@@ -12,6 +12,7 @@ from openset.learn.memory import TrainingMemory
 from openset.methods._presets import PRESETS
 from openset.stats.metrics import auroc
 from openset.stats.scores import energy_score, entropy_score, mls_score, msp_score
+from openset.testing import Subject
 
 QUICK = {"max_steps": 60, "random_state": 0, "hidden": 16}
 FORMULAS = {MSP: msp_score, Entropy: entropy_score, Energy: energy_score, MLS: mls_score}
@@ -55,10 +56,10 @@ def test_temperature_counts_in_scoring_alone(cls, small):
 @pytest.mark.parametrize("cls", ALL)
 def test_members_score_apart_and_are_pooled(cls, small):
     model = fit(cls, small, target=False, members=3)
-    from openset.learn.batches import ScaledRows
-
-    logits = model._head_outputs(ScaledRows(small.X_test, model.scaling_))["classes"]
-    ranks = [model._on_common_scale(m, FORMULAS[cls](part)) for m, part in enumerate(logits)]
+    logits = model._head_outputs(small.X_test)["classes"]
+    ranks = [
+        model._on_common_scale(m, FORMULAS[cls](part), model.pool_references_) for m, part in enumerate(logits)
+    ]
     np.testing.assert_allclose(model.novelty_score(small.X_test), np.mean(ranks, axis=0), rtol=1e-12)
     assert np.isfinite(fit(cls, small, members=3).novelty_score(small.X_test)).all()
 
@@ -78,8 +79,6 @@ def test_presets_are_the_papers(cls):
 
 @pytest.mark.parametrize("cls", ALL)
 def test_strength_without_shift(cls):
-    from openset.testing import Subject
-
     subject = Subject(cls(max_steps=300))
     data = subject.data
     assert auroc(data.is_novel_test, subject.fitted.novelty_score(data.X_test)) > 0.95
@@ -107,8 +106,6 @@ def test_training_that_differs_is_done_again(small, other):
 
 
 def test_the_target_takes_no_part_in_training_or_scaling(small):
-    from openset import SourceOnly
-
     one, other = (
         SourceOnly(max_steps=20, fpr=0.2, random_state=0).fit(small.X, small.y, target)
         for target in (small.X_target, small.X_target[::-1] * 3 + 1)

@@ -6,9 +6,8 @@ import warnings
 
 import numpy as np
 import pytest
-from scipy.special import softmax
 
-from openset import KNN, CoLOR, DomainDiscriminator, Mahalanobis, PaperCoLOR
+from openset import CoLOR, Mahalanobis
 from openset.pipeline.explain import (
     _accuracy,
     describe_accuracy,
@@ -34,55 +33,12 @@ def rows():
     return *make_rows(random, {"cat": 150, "dog": 90}), make_rows(random, {"cat": 60, "dog": 120, "new": 40})[0]
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda: KNN(random_state=3),
-        lambda: DomainDiscriminator(members=2, **QUICK),
-        lambda: CoLOR(grid=[0.1], groups=[(0.3, 0.0, 0.6)], **QUICK),
-        lambda: PaperCoLOR(grid=[0.1], **QUICK),
-    ],
-    ids=["knn", "dd", "color", "paper"],
-)
-def test_rows_are_judged_by_members_that_did_not_train_on_them(make, rows):
-    X, y, target = rows
-    model = fitted(make(), X, y, target)
-    split, found = model.fit_scores_.split, model.fit_scores_.validation_classes
-    np.testing.assert_allclose(found.source.sum(axis=1), 1)
-    if type(model) is CoLOR:  # every row once, by the member that kept it for validation
-        assert len(split.folds) == 5 and len(found.y) == len(y)
-        assert sorted(found.target_rows) == list(range(len(target)))
-        for member, fold in enumerate(split.folds):
-            logits = model._head_outputs(X)["classes"][member]
-            start = sum(len(earlier.validation) for earlier in split.folds[:member])
-            own = found.source[start : start + len(fold.validation)]
-            np.testing.assert_allclose(own, softmax(logits[fold.validation], axis=1), rtol=1e-5)
-            assert (model.classes_[found.y[start : start + len(fold.validation)]] == y[fold.validation]).all()
-    else:
-        assert all(not np.isin(split.calibration, fold.train).any() for fold in split.folds)
-        assert (model.classes_[found.y] == y[split.calibration]).all() and len(found.target) == len(target)
-        assert (model.classes_[found.target.argmax(axis=1)] == model.predict_known(target)).all()
-
-
-def test_a_representation_has_every_member_and_body(rows):
-    X, y, target = rows
-    for joint, width in ((True, 5 * 8), (False, 2 * 5 * 8)):
-        model = fitted(CoLOR(joint=joint, grid=[0.1], groups=[(0.3, 0.0, 0.6)], **QUICK), X, y, target)
-        made = model.representation(target)
-        assert made.shape == (len(target), width) and np.isfinite(made).all() and made.std() > 0
-        np.testing.assert_array_equal(model.representation(target[7:9]), made[7:9])
-    first = made[:, :8]  # of the first member's first body
-    assert not any(np.allclose(first, made[:, start : start + 8]) for start in range(8, width, 8))
-    closed = fitted(CoLOR(**QUICK), X, y, None)
-    assert closed.representation(X).shape == (len(X), 5 * 8)
-
-
 def test_groups_point_at_target_rows(rows):
     X, y, target = rows
     other = np.random.default_rng(1).normal((0, -9, 9), 0.5, size=(30, 3))
     both = np.concatenate([target, other])
     kinds = np.where(np.arange(len(both)) >= len(target), 2, both[:, 1] > 5)
-    for model in (Mahalanobis(random_state=0), CoLOR(grid=[0.2], groups=[(0.3, 0.0, 0.6)], **QUICK)):
+    for model in (Mahalanobis(random_state=0), CoLOR(grid=[0.2], groups=[(0.3,)], **QUICK)):
         fitted(model, X, y, both)
         called = kinds > 0
         found = find_groups(model, X, both, model.novelty_score(both), called)

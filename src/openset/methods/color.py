@@ -97,7 +97,8 @@ class CoLOR(ColorBase):
     --------
     >>> from openset import CoLOR, make_background_shift
     >>> data = make_background_shift(random_state=0)
-    >>> model = CoLOR(effort="fast", random_state=0).fit(data.X, data.y, data.X_target)
+    >>> model = CoLOR(effort="fast", max_steps=250, fpr=0.05, random_state=0)
+    >>> model = model.fit(data.X, data.y, data.X_target)
     >>> labels = model.predict(data.X_test)
     >>> from openset.stats.metrics import auroc
     >>> bool(auroc(data.is_novel_test, model.novelty_score(data.X_test)) > 0.9)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 import openset
-from openset import CoLOR, SourceOnly
+from openset import CoLOR, PaperCoLOR, SourceOnly
 from openset.cli import app
 from openset.data import read_table
 from openset.errors import FitWarning, MissingExtraError
@@ -24,8 +24,8 @@ from openset.registry import get_method, methods
 from openset.testing import Subject
 
 NETWORKS = (
-    "color", "conop", "dd", "source_only", "msp", "entropy", "mls", "energy", "upu", "nnpu", "pulse", "boda",
-    "shot", "anna", "arpl", "cac",
+    "color", "color_paper", "conop", "dd", "source_only", "msp", "entropy", "mls", "energy", "upu", "nnpu",
+    "pulse", "boda", "shot", "anna", "arpl", "cac",
 )  # fmt: skip
 OTHERS = ("knn", "mahalanobis", "sar_em", "mcm", "zoc")
 
@@ -42,14 +42,14 @@ def run_graph(path, X):
 
 
 def assert_same(path, model, X):
-    found, said = run_graph(path, X), model.assess(X)
+    found, said = run_graph(path, X), model.predictions(X)
     apart = np.abs(found["novelty_score"] - said.novelty_score) / (1 + np.abs(said.novelty_score))
     # ranks rise steeply between close reference rows: there the last bits of single precision count for more
     assert np.quantile(apart, 0.98 if len(getattr(model, "pool_references_", ())) else 1) < 1e-5
     assert apart.max() < 1e-3
     np.testing.assert_allclose(found["probabilities"], said.probabilities, atol=1e-5)
     sure = np.abs(said.novelty_score - model.threshold_) > 1e-4  # elsewhere rounding may decide
-    np.testing.assert_array_equal(found["label"][sure], said.predicted_place[sure])
+    np.testing.assert_array_equal(found["label"][sure], said.predicted_index[sure])
 
 
 @pytest.mark.parametrize("members", [1, 3])
@@ -115,9 +115,9 @@ def test_without_a_target_it_is_a_classifier_of_the_known(small, tmp_path, stand
 
 def test_where_nothing_is_feasible_nothing_is_novel(small, tmp_path):
     with pytest.warns(FitWarning):
-        model = CoLOR(
-            selection="paper", max_steps=2, evaluate_every=1, fpr=1e-6, grid=(0.9,), random_state=0
-        ).fit(small.X, small.y, small.X_target)
+        model = PaperCoLOR(max_steps=2, evaluate_every=1, fpr=1e-6, grid=(0.9,), random_state=0).fit(
+            small.X, small.y, small.X_target
+        )
     assert model.threshold_ == np.inf
     model.to_onnx(tmp_path / "m.onnx")
     found = run_graph(tmp_path / "m.onnx", small.X_test.astype(np.float32))

@@ -3,10 +3,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from openset.learn.reciprocal import reciprocal_outputs
 
 from openset.learn.architecture import Architecture
-from openset.learn.network import DropoutMasks, Network
+from openset.learn.bodies import DropoutMasks
+from openset.learn.heads import reciprocal_outputs
+from openset.learn.network import Network
 
 SEEDS = [np.random.SeedSequence(i) for i in range(3)]
 

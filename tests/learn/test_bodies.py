@@ -6,7 +6,8 @@ import torch
 
 from openset.learn.architecture import Architecture
 from openset.learn.batches import ScaledRows, head_outputs
-from openset.learn.network import DropoutMasks, Network
+from openset.learn.bodies import DropoutMasks
+from openset.learn.network import Network
 from openset.stats.scaling import NO_SCALING
 
 SEEDS = [np.random.SeedSequence(i) for i in range(3)]

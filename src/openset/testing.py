@@ -43,7 +43,7 @@ class Subject:
         self.input = input or (method.input if method else _tagged_input(estimator))
         check_choice("input", self.input, PROBLEMS)
         if self.input == "names":
-            self.estimator.set_params(candidate_embeddings=_names_beside(self.data))
+            self.estimator.set_params(candidate_embeddings=_candidate_names(self.data))
 
     @cached_property
     def data(self) -> BackgroundShift:
@@ -79,7 +79,7 @@ def _easy_maps() -> BackgroundShift:
     return make_feature_maps(_easy_table(), n_cells=3, n_background=1, random_state=3)
 
 
-def _names_beside(data: BackgroundShift) -> NDArray[np.float64]:
+def _candidate_names(data: BackgroundShift) -> NDArray[np.float64]:
     """Candidate names besides the known ones: that of the new class, and the opposites of the known classes."""
     return np.concatenate([data.novel_centre[None], -data.centres.mean(axis=1)])
 

@@ -62,7 +62,7 @@ def test_the_map_gives_the_largest_classes_a_colour_and_the_novel_one_the_first(
     )
     made = map_points(plane, -1)
     assert made["classes"] == ["novel (-1)", "0", "1", "2", "3", "4", "other known classes"]
-    shown = [made["classes"][place] for place in made["class"]]
+    shown = [made["classes"][index] for index in made["class"]]
     assert (
         shown[0] == "0" and shown[-1] == "novel (-1)" and shown.count("other known classes") == 15 + 14 + 13 + 12
     )

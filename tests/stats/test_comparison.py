@@ -54,8 +54,8 @@ def holm_by_definition(p):
     """Adjusted p = the smallest level at which Holm's procedure rejects the hypothesis."""
     order = sorted(range(len(p)), key=lambda i: p[i])
     adjusted = [0.0] * len(p)
-    for place, i in enumerate(order):
-        adjusted[i] = min(1.0, max((len(p) - k) * p[order[k]] for k in range(place + 1)))
+    for rank, i in enumerate(order):
+        adjusted[i] = min(1.0, max((len(p) - k) * p[order[k]] for k in range(rank + 1)))
     return adjusted
 
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.spatial.distance import cdist
 
 from openset.stats import neighbours
-from openset.stats.neighbours import nearest_rows
+from openset.stats.neighbours import distance_score, nearest_rows, share_outside
 
 
 def by_all_pairs(rows, queries, k):
@@ -61,3 +61,28 @@ def test_all_rows_alike_take_the_first():
 def test_no_queries_give_no_rows():
     distances, indices = nearest_rows(np.ones((5, 3)), np.empty((0, 3)), 2)
     assert distances.shape == indices.shape == (0, 2)
+
+
+def test_the_distance_score_is_the_mean_log_distance_to_the_kth_rows():
+    random = np.random.default_rng(4)
+    rows, queries = random.normal(size=(50, 3)), random.normal(size=(9, 3))
+    ordered = np.sort(cdist(queries, rows), axis=1)
+    np.testing.assert_allclose(distance_score(rows, queries), np.log(ordered[:, [0, 4]]).mean(axis=1))
+    np.testing.assert_allclose(distance_score(rows, queries, ks=(3,)), np.log(ordered[:, 2]))
+    assert np.isfinite(distance_score(rows, rows[:3])).all()  # of distance 0 to themselves
+
+
+def test_the_share_outside_is_what_the_level_leaves_without_shift_and_all_beyond_it():
+    random = np.random.default_rng(5)
+    source = random.normal(size=(2000, 2))
+    assert share_outside(source, random.normal(size=(2000, 2)), level=0.95) == pytest.approx(0.05, abs=0.02)
+    assert share_outside(source, random.normal(size=(100, 2)) + 30) == 1
+
+
+def test_the_share_outside_leaves_out_the_row_itself():
+    rows = np.arange(10.0)[:, None] ** 2
+    own = np.sort(cdist(rows, rows), axis=1)[:, 2]  # the second nearest besides itself
+    target = np.array([[0.5], [90.0], [300.0]])
+    away = np.sort(cdist(target, rows), axis=1)[:, 1]
+    expected = (away > np.quantile(own, 0.8)).mean()
+    assert share_outside(rows, target, n_neighbours=2, level=0.8) == pytest.approx(expected)

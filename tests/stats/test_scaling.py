@@ -3,7 +3,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from openset.stats.scaling import fit_scaling, incompatible_features, moments, over_cells
+from openset.stats.scaling import (
+    NO_SCALING,
+    channel_axis,
+    check_single_precision,
+    fit_image_scaling,
+    fit_scaling,
+    incompatible_features,
+    moments,
+    over_cells,
+    scale_in_double,
+)
 
 random = np.random.default_rng(0)
 EMBEDDINGS = random.normal(size=(20000, 4)) * [1, 1.2, 0.8, 1.1] + 3
@@ -59,3 +69,60 @@ def test_moments_over_cells_are_those_of_all_cells_in_one_table():
     np.testing.assert_allclose(together.mean, cells.mean)
     np.testing.assert_allclose(together.sd, cells.sd)
     assert together.largest == cells.largest
+
+
+def test_no_rule_leaves_rows_alone():
+    scaling = fit_scaling(moments(TABLE), moments(TABLE), None)
+    assert scaling is NO_SCALING and scaling.apply(TABLE) is TABLE
+    x = TABLE.astype(np.float32)
+    scaling.apply_in_place(x)
+    np.testing.assert_array_equal(x, TABLE.astype(np.float32))
+
+
+def test_global_scaling_keeps_ratios_of_distances():
+    scaled = fit_scaling(moments(EMBEDDINGS), None, "global").apply(EMBEDDINGS[:3])
+    before, after = (np.linalg.norm(x[0] - x[1]) / np.linalg.norm(x[0] - x[2]) for x in (EMBEDDINGS, scaled))
+    assert after == pytest.approx(before)
+
+
+@pytest.mark.parametrize("channels_last", [False, True])
+def test_images_are_scaled_by_channel(channels_last):
+    images = np.random.default_rng(1).integers(0, 256, size=(50, 3, 8, 8)).astype(np.uint8)
+    images[:, 1] //= 4
+    axis = 3 if channels_last else 1
+    given = np.moveaxis(images, 1, 3) if channels_last else images
+    assert channel_axis(given) == axis
+    scaled = fit_image_scaling(moments(given), None, "auto", axis).apply(images.astype(np.float64))
+    np.testing.assert_allclose(scaled.mean(axis=(0, 2, 3)), 0, atol=1e-9)
+    np.testing.assert_allclose(scaled.std(axis=(0, 2, 3)), 1, atol=1e-9)
+    plain = fit_image_scaling(moments(given), None, None, axis).apply(images.astype(np.float64))
+    np.testing.assert_allclose(plain, images / 255)
+
+
+def test_two_domains_of_images_count_one_half_each():
+    dark, light = np.full((2, 1, 4, 4), 10, np.uint8), np.full((9, 1, 4, 4), 30, np.uint8)
+    scaling = fit_image_scaling(moments(dark), moments(light), "auto", 1)
+    assert scaling.mean.ravel().tolist() == [20] and (1 / scaling.factor).ravel().tolist() == [10]
+
+
+@pytest.mark.parametrize(
+    ("shape", "dtype"), [((5, 3, 32, 32), np.float32), ((5, 12), np.uint8), ((5, 32, 32), np.uint8)]
+)
+def test_other_rows_are_not_images(shape, dtype):
+    assert channel_axis(np.zeros(shape, dtype)) is None
+
+
+def test_values_beyond_single_precision_are_refused_before_training():
+    large, small = moments(np.array([[1e35], [-1e35]])), moments(TABLE[:, :1])
+    check_single_precision(fit_scaling(large, None, "feature"), large, None)
+    with pytest.raises(ValueError, match="1e\\+35, is too large for single precision"):
+        check_single_precision(NO_SCALING, small, large)
+
+
+def test_rows_too_large_to_square_are_named():
+    scaling = fit_scaling(moments(TABLE), None, "feature")
+    np.testing.assert_array_equal(scale_in_double(scaling, TABLE), scaling.apply(TABLE))
+    rows = TABLE[:5].copy()
+    rows[3, 2] = 1e200
+    with pytest.raises(ValueError, match="row 3 has values too large to score"):
+        scale_in_double(scaling, rows)

@@ -26,8 +26,8 @@ import torch
 from numpy.typing import NDArray
 
 from openset.features import ImageEncoder, TextEncoder
+from openset.features.base import Encoder
 from openset.features.encode import encode
-from openset.features.encoder import Encoder
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
 

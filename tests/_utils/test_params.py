@@ -106,6 +106,30 @@ def test_a_subclass_shows_and_takes_its_parents_parameters():
         Coloured(zzz=1)
 
 
+class Shaped(Plain):
+    @takes_parameters_of(Plain)
+    def __init__(self, *, shape="round", **shared):
+        super().__init__(**shared)
+        self.shape = shape
+
+
+class Both(Shaped):
+    @takes_parameters_of(Shaped, Plain, former={"radius": "Use size."})
+    def __init__(self, *, colour="red", **shared):
+        super().__init__(**shared)
+        self.colour = colour
+
+
+def test_parameters_may_come_from_several_parents():
+    assert str(inspect.signature(Both)) == "(*, colour='red', shape='round', size=1, weight=0.5)"
+    assert vars(Both(shape="flat", size=2)) == {"colour": "red", "shape": "flat", "size": 2, "weight": 0.5}
+
+
+def test_a_former_parameter_says_what_to_use_instead():
+    with pytest.raises(TypeError, match=r"^Both has no parameter 'radius'. Use size.$"):
+        Both(radius=3)
+
+
 def test_fitted_attributes_end_with_an_underscore():
     assert fitted_attributes(SimpleNamespace(fpr=0.1, classes_=[1], _private_=2, score_=3)) == [
         "classes_",

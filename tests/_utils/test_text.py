@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from openset._utils.text import listed, shortened
+from openset._utils.text import did_you_mean, listed, shortened
 
 
 def test_lists_in_a_message():
@@ -19,3 +19,9 @@ def test_shortened_text_fits_and_is_a_prefix(text, limit):
     short = shortened(text, limit)
     assert len(short) <= limit
     assert short == text or (short.endswith("…") and text.startswith(short[:-1]) and len(text) > limit)
+
+
+def test_the_most_similar_name_is_suggested():
+    assert did_you_mean("lable", ["value", "label"]) == " Did you mean 'label'?"
+    assert did_you_mean("lable", {"label": 1, "size": 2}) == " Did you mean 'label'?"
+    assert did_you_mean("lable", ["x"]) == did_you_mean("lable", []) == ""

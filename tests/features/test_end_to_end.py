@@ -79,7 +79,7 @@ def test_a_table_of_picture_paths_gives_what_the_folder_gives(pictures, vision, 
     given = {"encoder": str(vision["resnet"]), "fpr": 0.1, "parameters": {"max_steps": 300}}
     result = openset.run(pictures / "known", pictures / "batch", **given)
     np.testing.assert_array_equal(result.scored.novelty_score, scored["novelty_score"])
-    assert result.summary.data["features"]["kind"] == "image"
+    assert result.summary.data.features.kind == "image"
 
 
 @pytest.mark.slow

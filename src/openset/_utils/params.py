@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 import inspect
 import math
 from collections.abc import Callable, Iterable, Mapping
 from numbers import Integral, Real
 from typing import Any, TypeVar, cast
+
+from openset._utils.text import did_you_mean
 
 Init = TypeVar("Init", bound=Callable[..., None])
 
@@ -105,10 +106,8 @@ def takes_parameters_of(
             # a class between this one and its parents may take what this one does not
             unknown = given.keys() - parameters.keys() if type(self).__init__ is checked_init else ()
             for name in unknown:
-                close = difflib.get_close_matches(name, parameters, n=1)
-                hint = f"Did you mean {close[0]!r}?" if close else ""
-                hint = (former or {}).get(name, hint)
-                raise TypeError(f"{type(self).__name__} has no parameter {name!r}. {hint}".strip())
+                hint = f" {former[name]}" if former and name in former else did_you_mean(name, parameters)
+                raise TypeError(f"{type(self).__name__} has no parameter {name!r}.{hint}")
             init(self, **{**defaults, **given})
 
         checked_init.__signature__ = inspect.Signature([*parameters.values()])  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""Text for messages: short lists and short values."""
+"""Text for messages: short lists, short values, and the name that was probably meant."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def listed(items: Iterable[Any], limit: int = 5) -> str:
 
 
 def did_you_mean(name: str, names: Iterable[str]) -> str:
-    """The nearest of the names that exist, as the end of a message; nothing where none is near.
+    """The most similar of the known names, as the end of a message; empty if none is similar.
 
     >>> did_you_mean("methd", ["method", "label"]), did_you_mean("x", ["label"])
     (" Did you mean 'method'?", '')

@@ -48,8 +48,9 @@ def encode_texts(
     texts : strings, in a list, an array or a column.
     encoder : the model of a :class:`TextEncoder`, or such an encoder, which keeps its model in memory.
     batch_size : texts computed at a time.
-    cache : ``True`` stores features in the default directory (``$OPENSET_CACHE``), a path in that directory,
-        ``False`` nowhere; a :class:`FeatureCache` also sets a size limit. Cached rows are not computed again.
+    cache : where to store features. ``True``: in the default directory (``$OPENSET_CACHE``); a path: in that
+        directory; ``False``: nowhere; a :class:`FeatureCache` also sets a size limit. Cached rows are not
+        computed again.
     progress : whether to show a progress bar while rows are computed.
     """
     if isinstance(texts, str):

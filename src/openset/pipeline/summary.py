@@ -9,6 +9,7 @@ import textwrap
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from openset._utils.text import listed, shortened
 from openset._utils.typed import Number, Scalar
 from openset.pipeline.settings import RunSettings
 
@@ -239,8 +240,7 @@ class Data:
         """The features in a few words."""
         if isinstance(self.features, EncodedColumn):
             return f"{self.features.kind} column {self.features.column!r} through {self.features.encoder}"
-        names = self.features
-        return f"{len(names)}: {', '.join(names[:8])}" + (f" and {len(names) - 8} more" if len(names) > 8 else "")
+        return f"{len(self.features)}: {listed(self.features, 8)}"
 
 
 @dataclass(frozen=True)
@@ -369,5 +369,4 @@ def wrapped(head: str, text: str) -> list[str]:
 
 
 def _short(value: Any, most: int) -> str:
-    text = " ".join(str(value).split())
-    return text if len(text) <= most else text[: most - 1] + "…"
+    return shortened(" ".join(str(value).split()), most)

@@ -56,7 +56,7 @@ def arrow_kind(arrow_type: Any) -> str:
 
 
 def read_numbers(column: Any, name: str) -> Read:
-    """A one-dimensional array of numbers. Bytes, which is what CSV files give, are parsed."""
+    """A one-dimensional array of numbers. Bytes, as CSV files have them, are parsed."""
     if isinstance(column, np.ndarray) and column.dtype.kind in "biuf":
         return column, {}
     if is_arrow(column):
@@ -312,7 +312,7 @@ def _decoded(column: Any) -> Any:
 
 
 def without_blanks(column: Any) -> Any:
-    """An Arrow column with nulls in place of blank text and NaN, as programs write missing labels so."""
+    """An Arrow column with nulls in place of blank text and NaN, which also mark missing labels."""
     import pyarrow.compute as pc
     import pyarrow.types as types
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from openset._utils.params import check_flag, check_integer
-from openset._utils.text import listed
+from openset._utils.text import did_you_mean, listed
 from openset.data.readers.columns import (
     Problems,
     missing_in,
@@ -127,8 +126,7 @@ def _choose(
     named = [features] if isinstance(features, str) else list(features) if features is not None else []
     for name in (label, text, image, id_, *named):
         if name is not None and name not in source.kinds:
-            close = get_close_matches(str(name), source.kinds, n=1)
-            hint = f" Did you mean {close[0]!r}?" if close else ""
+            hint = did_you_mean(str(name), source.kinds)
             raise ValueError(f"{source.name} has no column {name!r}; it has {listed(source.kinds, 20)}.{hint}")
     if features is not None and not named:
         raise ValueError("features names no column: pass None to use all columns of numbers.")

@@ -100,7 +100,9 @@ def failures():
             source, len(scores)
         )  # as many rows as target, to compare shapes
         threshold = model.threshold_ if np.isfinite(model.threshold_) else None
-        histogram(shown, [("source, validation rows", GREY, weighted), ("target", BLUE, scores)], threshold, False)
+        histogram(
+            shown, [("source, validation rows", GREY, weighted), ("target", BLUE, scores)], threshold, False
+        )
         found = model.novel_fraction_
         shown.set_title(f"{title}\nestimated {found.value:.0%} [{found.low:.0%}, {found.high:.0%}], "
                         f"truly {data.novel_fraction:.0%}")  # fmt: skip

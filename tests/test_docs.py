@@ -21,6 +21,11 @@ PAGES = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").glo
 ELSEWHERE = {"docs/encoders.md": "tests/features/test_encoders_page.py", "docs/data.md": "below"}
 ALL = ["README.md", *sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md"))]
 
+QUICK = {
+    f"docs/{name}.md"
+    for name in ("adding-a-method", "api", "architecture", "cli", "contributing", "index", "theory", "thresholds")
+}
+"""Pages whose examples take about a second; those of the others are slow tests."""
 WIDTH = 100
 WRAPPED = [
     "README.md",
@@ -39,6 +44,7 @@ def in_a_folder_of_its_own(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
+@pytest.mark.slow
 def test_the_readme_runs(capsys, tmp_path):
     data = make_background_shift(n_source=500, n_target=400, n_test=300, n_features=10, random_state=0)
     for name, X in (("labelled", data.X), ("production", data.X_target), ("next_week", data.X_test)):
@@ -52,7 +58,14 @@ def test_the_readme_runs(capsys, tmp_path):
     assert len(pd.read_parquet("scored.parquet")) == 300
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if page not in ELSEWHERE])
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, marks=() if page in QUICK else pytest.mark.slow)
+        for page in PAGES
+        if page not in ELSEWHERE
+    ],
+)
 def test_the_pages_examples_run(page):
     from openset import registry
 
@@ -171,6 +184,7 @@ def test_the_readmes_benchmarks_are_those_of_the_page():
         assert f"| {family} | {figures} | " in (ROOT / page).read_text(encoding="utf-8"), (family, figures)
 
 
+@pytest.mark.slow
 def test_the_site_builds_without_a_warning(tmp_path):
     pytest.importorskip("mkdocs", reason="needs openset[docs]: make docs builds the site")
     pytest.importorskip("mkdocstrings", reason="needs openset[docs]: make docs builds the site")

@@ -21,6 +21,7 @@ print("novel fraction", model.novel_fraction_)
 """
 
 
+@pytest.mark.slow
 def test_the_wheel_works_in_an_empty_environment(tmp_path):
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "VIRTUAL_ENV"))}
 

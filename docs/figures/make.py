@@ -1,4 +1,4 @@
-"""The figures of the site, drawn anew from synthetic data: ``python docs/figures/make.py`` (about a minute)."""
+"""The figures of the site, drawn from synthetic data: ``python docs/figures/make.py`` (about a minute)."""
 
 from __future__ import annotations
 
@@ -54,15 +54,15 @@ def how_it_works():
     figure = Figure(figsize=(10, 3.4), layout="constrained")
     mix, left, right = figure.subplots(1, 3)
     names = [f"{c}{s}" for c in "ABC" for s in "₁₂"]
-    places = np.arange(len(names) + 1)
+    positions = np.arange(len(names) + 1)
     source = np.append(data.source_mix.ravel() / 3, 0)
     target = np.append(data.target_mix.ravel() / 3 * (1 - data.novel_fraction), data.novel_fraction)
-    mix.bar(places - 0.2, source, 0.4, color=GREY, label="source")
-    mix.bar(places + 0.2, target, 0.4, color=[BLUE] * 6 + [ORANGE], label="target")
-    mix.set_xticks(places, [*names, "new"])
+    mix.bar(positions - 0.2, source, 0.4, color=GREY, label="source")
+    mix.bar(positions + 0.2, target, 0.4, color=[BLUE] * 6 + [ORANGE], label="target")
+    mix.set_xticks(positions, [*names, "new"])
     mix.set_yticks([])
     mix.spines["left"].set_visible(False)
-    mix.set_title("Rows of each subtype of A, B and C:\nevery share moved")
+    mix.set_title("Rows of each subtype of A, B and C:\nevery share changed")
     mix.set_ylim(0, 0.45)
     mix.legend(loc="upper left", ncols=2)
     for axes, model, title in (
@@ -100,7 +100,9 @@ def failures():
             source, len(scores)
         )  # as many rows as target, to compare shapes
         threshold = model.threshold_ if np.isfinite(model.threshold_) else None
-        histogram(shown, [("source, held out", GREY, weighted), ("target", BLUE, scores)], threshold, False)
+        histogram(
+            shown, [("source, validation rows", GREY, weighted), ("target", BLUE, scores)], threshold, False
+        )
         found = model.novel_fraction_
         shown.set_title(f"{title}\nestimated {found.value:.0%} [{found.low:.0%}, {found.high:.0%}], "
                         f"truly {data.novel_fraction:.0%}")  # fmt: skip

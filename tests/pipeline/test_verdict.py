@@ -6,7 +6,6 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from openset.stats.proportions import NOT_IDENTIFIED, ProportionEstimate
 
 from openset.pipeline.verdict import diagnose, give_verdict
 from openset.stats.bounded_shift import Counts

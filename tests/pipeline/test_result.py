@@ -13,7 +13,6 @@ import pytest
 import openset
 from mutations import mutations, outcome
 from net.fixture import FOLDERS
-from openset._utils.files import replacing_folder
 from openset.pipeline.compare import compare_runs
 from openset.pipeline.result import check_free, read_summary
 from openset.pipeline.summary import Groups, ListedRows
@@ -122,23 +121,6 @@ def test_a_link_to_a_folder_stays_a_link(result, tmp_path):
     result.save(tmp_path / "link")
     assert (tmp_path / "link").is_symlink() and (tmp_path / "disk" / "result.json").exists()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["disk", "link"]
-
-
-def test_a_folder_is_replaced_whole_or_not_at_all(tmp_path):
-    with replacing_folder(tmp_path / "run") as folder:
-        (folder / "a").write_text("1")
-
-    def fail():
-        with replacing_folder(tmp_path / "run") as folder:
-            (folder / "a").write_text("2")
-            raise RuntimeError
-
-    with pytest.raises(RuntimeError):
-        fail()
-    assert (tmp_path / "run" / "a").read_text() == "1"
-    with replacing_folder(tmp_path / "run") as folder:
-        (folder / "b").write_text("3")
-    assert [p.name for p in tmp_path.rglob("*")] == ["run", "b"]
 
 
 def test_a_result_file_of_another_kind(tmp_path):

@@ -115,10 +115,10 @@ def test_where_every_row_is_a_validation_row_each_member_judges_the_classes_of_i
     assert len(folds) == 5 and len(found.y) == len(y) and sorted(found.target_rows) == list(range(len(target)))
     for member, fold in enumerate(folds):
         logits = model._head_outputs(X)["classes"][member]
-        start = sum(len(earlier.held) for earlier in folds[:member])
-        own = found.source[start : start + len(fold.held)]
-        np.testing.assert_allclose(own, softmax(logits[fold.held], axis=1), rtol=1e-5)
-        assert (model.classes_[found.y[start : start + len(fold.held)]] == y[fold.held]).all()
+        start = sum(len(earlier.validation) for earlier in folds[:member])
+        own = found.source[start : start + len(fold.validation)]
+        np.testing.assert_allclose(own, softmax(logits[fold.validation], axis=1), rtol=1e-5)
+        assert (model.classes_[found.y[start : start + len(fold.validation)]] == y[fold.validation]).all()
 
 
 def test_a_representation_has_every_member_and_body(rows):

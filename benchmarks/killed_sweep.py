@@ -20,7 +20,7 @@ import time
 from contextlib import closing, suppress
 from pathlib import Path
 
-from openset.bench.runner import stored_plan
+from openset.bench.results import stored_plan
 from openset.bench.spec import load_spec
 from openset.bench.store import Store, StoredRun
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from openset.bench.runner import sweep
 from openset.bench.spec import load_spec
 from openset.bench.store import Store
+from openset.bench.sweep import sweep
 
 TINY = """
 title = "A tiny experiment"
@@ -26,9 +26,9 @@ parameters = { max_steps = 60, evaluate_every = 20, grid = [0.05, 0.1] }
 label = "CoLOR"
 
 [[method]]
-name = "color"
+name = "color_paper"
 label = "CoLOR, apart"
-parameters = { max_steps = 60, evaluate_every = 20, grid = [0.05, 0.1], joint = false, selection = "paper" }
+parameters = { max_steps = 60, evaluate_every = 20, grid = [0.05, 0.1], joint = false }
 
 [[method]]
 name = "knn"

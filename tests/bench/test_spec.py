@@ -7,10 +7,10 @@ import json
 import pytest
 
 from mutations import mutations, outcome, toml_file
+from openset.bench.paper import paper_figures
 from openset.bench.problems import get_source
 from openset.bench.runs import expand
 from openset.bench.spec import built_in_specs, load_spec, parse_spec
-from openset.bench.summary import paper_figures
 from openset.registry import get_method, methods
 from openset.shift import PAPER_SEEDS
 

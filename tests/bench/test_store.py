@@ -13,7 +13,8 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from openset.bench.runs import Run, RunResult, code_version
+from openset.bench.provenance import code_version
+from openset.bench.runs import Run, RunResult
 from openset.bench.store import Store, export, head_rows, run_rows
 from openset.errors import MissingExtraError
 
@@ -93,7 +94,7 @@ def test_another_program_s_file_is_refused_and_left_as_it_is(tmp_path, version):
         connection.execute(f"PRAGMA user_version = {version}")
     before = path.read_bytes()
     for read_only in (False, True):
-        with pytest.raises(ValueError, match="another program's tables: give another path"):
+        with pytest.raises(ValueError, match="has another program's tables: give another path"):
             Store(path, read_only=read_only)
     assert path.read_bytes() == before and list(tmp_path.iterdir()) == [path]
 
@@ -108,17 +109,17 @@ def test_of_a_large_file_only_the_beginning_is_read(tmp_path):
     tracemalloc.stop()
 
 
-def test_places_where_no_store_can_be(tmp_path):
+def test_paths_where_no_store_can_be(tmp_path):
     with pytest.raises(
-        ValueError, match="there is no folder .*none: make it first, or name another with --store"
+        ValueError, match="there is no folder .*none: create it, or give another path with --store"
     ):
         Store(tmp_path / "none" / "runs.sqlite")
-    with pytest.raises(ValueError, match="is a folder: name a file with --store"):
+    with pytest.raises(ValueError, match="is a folder: give a file with --store"):
         Store(tmp_path)
     with pytest.raises(ValueError, match="there is no result store .*: run an experiment first"):
         Store(tmp_path / "runs.sqlite", read_only=True)
     (tmp_path / "empty.sqlite").touch()
-    with pytest.raises(ValueError, match="holds nothing yet: run an experiment first"):
+    with pytest.raises(ValueError, match="is empty: run an experiment first"):
         Store(tmp_path / "empty.sqlite", read_only=True)
     assert [path.name for path in tmp_path.iterdir()] == ["empty.sqlite"]
 

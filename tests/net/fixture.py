@@ -39,7 +39,7 @@ def shown(array: np.ndarray) -> np.ndarray:
 
 def environment() -> dict[str, str]:
     """What hashes depend on besides the code."""
-    from openset.bench.environment import environment as of_bench
+    from openset.bench.provenance import environment as of_bench
 
     return of_bench()
 

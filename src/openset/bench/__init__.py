@@ -1,1 +1,1 @@
-"""The paper's experiments: specs, a runner that can be interrupted, one store, tables and figures."""
+"""The paper's experiments: specs, sweeps that can be interrupted, one store of results, tables and figures."""

@@ -1,4 +1,4 @@
-"""Figures of an experiment. Need the extra ``plot``."""
+"""Figures of an experiment: bars over novel classes, or lines over a swept value. Needs the extra ``plot``."""
 
 from __future__ import annotations
 
@@ -8,18 +8,17 @@ from typing import Any
 
 import numpy as np
 
+from openset.bench.results import Block, Results, Row
 from openset.bench.spec import METRICS, FigureSpec
-from openset.bench.summary import Block, Row
-from openset.bench.tables import Results
 from openset.errors import MissingExtraError
 
 FORMATS = (".svg", ".png")
 
 
 def draw(results: Results, path: Path) -> None:
-    """Draw an experiment as its spec says; bars over novel classes where it says nothing."""
+    """Draw the figure of an experiment's spec; bars over novel classes if the spec has none."""
     if path.suffix not in FORMATS:
-        raise ValueError(f"cannot draw to {str(path)!r}: expected a name that ends in {' or '.join(FORMATS)}.")
+        raise ValueError(f"cannot draw to {str(path)!r}: the name must end in {' or '.join(FORMATS)}.")
     spec = results.spec.figure or FigureSpec("bars", results.spec.metrics, "novel class")
     try:
         import matplotlib as mpl
@@ -58,7 +57,7 @@ def draw(results: Results, path: Path) -> None:
 
 
 def _series(blocks: Sequence[Block]) -> dict[str, dict[str, list[Row]]]:
-    """Rows that stand on an axis, by setting and dataset and then by what they are called without their x."""
+    """Rows with a value on the horizontal axis, by panel and then by label without that value."""
     found: dict[str, dict[str, list[Row]]] = {}
     for block in blocks:
         for row in block.rows:
@@ -72,10 +71,10 @@ def _lines(ax: Any, series: dict[str, list[Row]], metric: str) -> None:
     for name, rows in series.items():
         ordered = sorted(rows, key=lambda row: row.x or 0.0)
         x = np.array([row.x for row in ordered], dtype=float)
-        mean = np.array([row.cells[metric].mean for row in ordered])
-        sd = np.nan_to_num([row.cells[metric].sd for row in ordered])
+        mean = np.array([row.averages[metric].mean for row in ordered])
+        sd = np.nan_to_num([row.averages[metric].sd for row in ordered])
         (line,) = ax.plot(x, mean, "-o", markersize=3.5, label=name)
-        low, high = np.clip([mean - sd, mean + sd], 0, 1)  # no metric lies beyond
+        low, high = np.clip([mean - sd, mean + sd], 0, 1)  # metrics are within 0 and 1
         ax.fill_between(x, low, high, color=line.get_color(), alpha=0.15, linewidth=0)
 
 
@@ -91,7 +90,7 @@ def _bars(ax: Any, block: Block, metric: str) -> None:
         kept = [v[~np.isnan(v)] for v in values]
         mean = [v.mean() if len(v) else np.nan for v in kept]
         sd = [v.std(ddof=1) if len(v) > 1 else 0.0 for v in kept]
-        place = np.arange(len(classes)) + (k - (len(block.rows) - 1) / 2) * width
-        ax.bar(place, mean, width, yerr=sd, label=row.label, color=colours[k % len(colours)], capsize=1.5)
+        x = np.arange(len(classes)) + (k - (len(block.rows) - 1) / 2) * width
+        ax.bar(x, mean, width, yerr=sd, label=row.label, color=colours[k % len(colours)], capsize=1.5)
     ax.set_xticks(range(len(classes)), classes)
     ax.set_ylim(0, 1.05)

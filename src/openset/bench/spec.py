@@ -36,7 +36,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import math
 import shlex
@@ -48,6 +47,7 @@ from typing import Any, TypeVar
 
 from openset._utils.params import check_choice, check_number
 from openset._utils.typed import Number, read_as, read_toml
+from openset.bench.paper import paper_tables
 from openset.bench.problems import SETTINGS, Setting, get_source, has_source, source_for
 from openset.methods._presets import PRESETS
 from openset.registry import methods as registered_methods
@@ -265,7 +265,7 @@ class ProblemEntry:
             known = dict.fromkeys(name for presets in PRESETS.values() for name in presets)
             check_choice("preset", self.preset, (NO_PRESET, *known))
         if self.paper is not None:
-            check_choice("paper", self.paper, _paper_tables())
+            check_choice("paper", self.paper, paper_tables())
         _check_json("options", self.options)
         _check_axis(self.x, self.sweep)
 
@@ -422,12 +422,3 @@ def _check_titles(problems: Sequence[ProblemSpec], where: str) -> None:
                 raise ValueError(
                     f"{where}: two different problems are called {problem.title!r}: give each a label of its own."
                 )
-
-
-@functools.cache
-def _paper_tables() -> tuple[str, ...]:
-    """The tables of the paper that a problem may be compared with."""
-    from openset.bench.summary import SYNTHETIC_TABLES  # it is built on this module
-
-    text = (resources.files("openset.bench") / "paper.toml").read_bytes()
-    return (*read_toml(text, "paper.toml"), *SYNTHETIC_TABLES)

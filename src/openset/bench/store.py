@@ -1,4 +1,4 @@
-"""The result store: one SQLite file, one transaction a run, so that nothing is ever half-written."""
+"""The result store: one SQLite file, one transaction per run, so that a run is never half-written."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from openset.bench.environment import environment
-from openset.bench.runs import Run, RunResult, code_version
+from openset.bench.provenance import code_version, environment
+from openset.bench.runs import Run, RunResult
 
 FORMAT = 1
 WAIT = 60.0
-"""Seconds to wait for another process that writes."""
+"""Seconds to wait while another process writes."""
 _MAGIC = b"SQLite format 3"
 _SCHEMA = {
     "runs": """
@@ -51,17 +51,17 @@ CREATE TABLE heads (
 )""",
 }
 _TROUBLE = {
-    sqlite3.SQLITE_BUSY: "another process is writing to it: try again when that has ended",
-    sqlite3.SQLITE_CORRUPT: "it is damaged: put a copy in its place, or give another path with --store",
-    sqlite3.SQLITE_NOTADB: "it is damaged: put a copy in its place, or give another path with --store",
+    sqlite3.SQLITE_BUSY: "another process is writing to it: try again when that process has ended",
+    sqlite3.SQLITE_CORRUPT: "it is damaged: restore a copy of it, or give another path with --store",
+    sqlite3.SQLITE_NOTADB: "it is damaged: restore a copy of it, or give another path with --store",
     sqlite3.SQLITE_READONLY: "it can only be read: give another path with --store",
 }
-"""What SQLite's errors mean to someone who ran a command."""
+"""What to tell the user for SQLite's errors."""
 
 
 @dataclass(frozen=True)
 class StoredRun:
-    """A run as it lies in the store."""
+    """A run and its result as they are in the store."""
 
     key: str
     spec: str
@@ -74,7 +74,7 @@ class StoredRun:
 class Store:
     """Results of all runs in one SQLite file (WAL); several processes may read while one writes.
 
-    With ``read_only`` the file must be there, is never changed, and need not be writable.
+    With ``read_only`` the file must exist, is never changed, and need not be writable.
 
     >>> import tempfile
     >>> from pathlib import Path
@@ -88,24 +88,24 @@ class Store:
         self.path, self._read_only = path, read_only
         if read_only and not path.exists():
             raise ValueError(f"there is no result store {str(path)!r}: run an experiment first.")
-        check_place(path, "--store")
+        check_output_path(path, "--store")
         _check_magic(path)
         with self._connection() as connection:
-            # locked, so that nobody else creates the tables meanwhile, and no run is computed for a locked file
+            # locked: no other process creates the tables, and no run is computed for a locked file
             connection.execute("BEGIN" if read_only else "BEGIN IMMEDIATE")
             is_new = self._is_new(connection)
             if is_new and read_only:
-                raise ValueError(f"{path} holds nothing yet: run an experiment first.")
+                raise ValueError(f"{path} is empty: run an experiment first.")
             if is_new:
                 for statement in (*_SCHEMA.values(), f"PRAGMA user_version = {FORMAT}"):
                     connection.execute(statement)
             connection.commit()
             if not read_only:
-                with suppress(sqlite3.OperationalError):  # in use just now: whoever opens it next does so
+                with suppress(sqlite3.OperationalError):  # in use: the next process to open it sets this
                     connection.execute("PRAGMA journal_mode = WAL")
 
     def _is_new(self, connection: sqlite3.Connection) -> bool:
-        """Whether the file is empty; an error where it holds something else than results."""
+        """Whether the file is empty; raise if it has other tables than ours."""
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
         if version == 0 and not tables:
@@ -113,7 +113,7 @@ class Store:
         if version > FORMAT:
             raise ValueError(f"{self.path} was written by a newer openset (store format {version}).")
         if version != FORMAT or not tables >= _SCHEMA.keys():
-            raise ValueError(f"{self.path} holds another program's tables: give another path with --store.")
+            raise ValueError(f"{self.path} has another program's tables: give another path with --store.")
         return False
 
     @contextmanager
@@ -126,21 +126,21 @@ class Store:
                 with connection:  # commit, or roll back
                     yield connection
         except sqlite3.Error as error:
-            code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF  # extended codes lie above
+            code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF  # without the extended code
             trouble = _TROUBLE.get(code, "give another path with --store")
             raise ValueError(f"the result store {self.path} cannot be used ({error}): {trouble}.") from error
 
     def _address(self) -> str:
-        """The file as a URI. Reading writes beside it (WAL), unless SQLite is told that nobody changes it."""
+        """The file as a URI. Even reading writes files beside it (WAL), unless it is declared immutable."""
         address = self.path.absolute().as_uri()
         if not self._read_only:
             return address
         writable = os.access(self.path, os.W_OK) and os.access(self.path.parent, os.W_OK)
-        under_way = self.path.with_name(f"{self.path.name}-wal").exists()
-        return f"{address}?mode=rw" if writable or under_way else f"{address}?immutable=1"
+        in_use = self.path.with_name(f"{self.path.name}-wal").exists()
+        return f"{address}?mode=rw" if writable or in_use else f"{address}?immutable=1"
 
     def put(self, run: Run, result: RunResult, *, spec: str) -> None:
-        """Keep a result; an earlier one of the same key is replaced as a whole, but no success by a failure."""
+        """Store a result. It replaces an earlier one of the same key, but a failure never replaces a success."""
         key = run.key(code_version())
         row = {
             "key": key,
@@ -151,12 +151,12 @@ class Store:
             "manifest_checksum": result.manifest_checksum,
             "stand_in_for": result.stand_in_for,
             "failure": result.failure,
-            "environment": json.dumps(result.environment or environment()),  # a dead worker told nothing
+            "environment": json.dumps(result.environment or environment()),  # a dead worker sent none
             "finished_at": datetime.now(UTC).isoformat(timespec="seconds"),
         }
         columns, marks = ", ".join(row), ", ".join(f":{name}" for name in row)
         with self._connection() as connection:
-            connection.execute("BEGIN IMMEDIATE")  # nobody may write between the look and the change
+            connection.execute("BEGIN IMMEDIATE")  # no other process writes between reading and writing
             succeeded = "SELECT 1 FROM runs WHERE key = ? AND failure = ''"
             if result.failure and connection.execute(succeeded, (key,)).fetchone():
                 return
@@ -169,7 +169,7 @@ class Store:
 
     def get(self, keys: Iterable[str]) -> dict[str, StoredRun]:
         """The stored runs among the given keys."""
-        among = "WHERE key IN (SELECT value FROM json_each(?))"  # any number of keys as one parameter
+        among = "WHERE key IN (SELECT value FROM json_each(?))"  # any number of keys in one parameter
         return {run.key: run for run in self._select(among, json.dumps(list(keys)))}
 
     def all(self) -> list[StoredRun]:
@@ -187,16 +187,16 @@ class Store:
         return [_stored(row, heads.get(row["key"], [])) for row in rows]
 
 
-def check_place(path: Path, option: str) -> None:
-    """Raise unless a file can lie there; ``option`` is what named it."""
+def check_output_path(path: Path, option: str) -> None:
+    """Raise unless a file can be written there; ``option`` is the option that gave the path."""
     if path.is_dir():
-        raise ValueError(f"{path} is a folder: name a file with {option}.")
+        raise ValueError(f"{path} is a folder: give a file with {option}.")
     if not path.parent.is_dir():
-        raise ValueError(f"there is no folder {path.parent}: make it first, or name another with {option}.")
+        raise ValueError(f"there is no folder {path.parent}: create it, or give another path with {option}.")
 
 
 def _check_magic(path: Path) -> None:
-    """Raise where the file has content that is not SQLite's."""
+    """Raise if the file is not empty and not an SQLite file."""
     if path.exists():
         with path.open("rb") as file:
             begin = file.read(len(_MAGIC))
@@ -223,7 +223,7 @@ def _stored(row: sqlite3.Row, heads: list[dict[str, Any]]) -> StoredRun:
 
 
 def run_rows(stored: Iterable[StoredRun]) -> list[dict[str, Any]]:
-    """One flat row a run, for export: metrics and timings as columns of their own."""
+    """One row per run, for export; every metric and time is a column."""
     return [
         {
             "key": item.key,
@@ -244,7 +244,7 @@ def run_rows(stored: Iterable[StoredRun]) -> list[dict[str, Any]]:
 
 
 def head_rows(stored: Iterable[StoredRun]) -> list[dict[str, Any]]:
-    """One flat row a head and evaluation point, with the key of its run."""
+    """One row per head and evaluation point, with the key of its run."""
     return [{"key": item.key, **record} for item in stored for record in item.result.heads]
 
 
@@ -268,4 +268,4 @@ def export(rows: list[dict[str, Any]], path: Path) -> None:
             raise MissingExtraError("exporting to Parquet", "data") from None
         parquet.write_table(pa.table({name: [row.get(name) for row in rows] for name in columns}), path)
     else:
-        raise ValueError(f"cannot export to {str(path)!r}: expected a name that ends in .csv or .parquet.")
+        raise ValueError(f"cannot export to {str(path)!r}: the name must end in .csv or .parquet.")

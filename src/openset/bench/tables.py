@@ -1,92 +1,41 @@
-"""Tables of an experiment: one neutral form, written as terminal text, Markdown, LaTeX or CSV."""
+"""The tables of an experiment: methods, paired tests, heads, settings, and which of them a spec shows."""
 
 from __future__ import annotations
 
-import csv
-import io
 import math
-import textwrap
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from openset.bench.runner import stored_plan
-from openset.bench.runs import PlannedRun, code_version
-from openset.bench.spec import METRICS, REFERENCE, Spec
-from openset.bench.store import Store
-from openset.bench.summary import Block, Comparison, Plan, Row, compare, summarise
+from openset.bench.paper import paper_figures
+from openset.bench.problems import get_source
+from openset.bench.results import Block, Comparison, Results, Row, by_block, mean_and_sd
+from openset.bench.runs import PlannedRun
+from openset.bench.spec import METRICS, REFERENCE
+from openset.bench.suite_tables import suite_table, suite_tests_table
+from openset.bench.table_formats import Cell, Section, Table, p_text
 from openset.registry import get_method
+from openset.shift.recipes import PAPER_SEEDS
 
 TESTABLE_SPLITS = 6
-"""With fewer pairs a two-sided signed-rank test cannot fall below .05 (2 / 2⁵ = .06)."""
-_LABEL_WIDTH = 11
-_BETWEEN = 2
-"""Blanks between two columns in the terminal."""
-_TEX = str.maketrans({
-    "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "_": r"\_", "#": r"\#", "$": r"\$", "{": r"\{", "}": r"\}",
-    "^": r"\textasciicircum{}", "~": r"\textasciitilde{}", "<": "$<$", ">": "$>$", "±": r"$\pm$",
-    "Δ": r"$\Delta$", "α": r"$\alpha$", "−": "$-$", "–": "--", "·": r"$\cdot$",
-})  # fmt: skip
-_WITH_THE_COLUMN_BEFORE = ("wins", "p")
+"""With fewer pairs the p of a two-sided signed-rank test cannot be below .05 (2 / 2⁵ = .06)."""
 _WITHOUT_WINS = ("top1",)
-"""The paper counts wins of the open-set metrics only."""
+"""The paper counts wins for the open-set metrics only."""
+HEAD_QUANTITIES = {"recall": "target recall on validation rows", "fpr": "source FPR on validation rows",
+                   "auroc": "AUROC", "auprc": "AUPRC", "oscr": "OSCR"}  # fmt: skip
+
+Heads = Sequence[Mapping[str, Any]]
+_SETTINGS_HEADINGS = ("dataset", "shift of", "new classes", "splits", "novel fraction", "in the paper")
 
 
-@dataclass(frozen=True)
-class Cell:
-    """One printed cell."""
-
-    text: str
-    bold: bool = False
-    dim: bool = False
-
-
-@dataclass(frozen=True)
-class Section:
-    """Rows under a heading of their own."""
-
-    title: str
-    rows: tuple[tuple[Cell, ...], ...]
-
-
-@dataclass(frozen=True)
-class Table:
-    """A title, headings, sections of rows and notes below."""
-
-    title: str
-    headings: tuple[str, ...]
-    sections: tuple[Section, ...]
-    notes: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Results:
-    """An experiment's stored runs, summarised."""
-
-    spec: Spec
-    plan: Plan
-    blocks: list[Block]
-    comparisons: list[Comparison]
-    code: str
-
-
-def results_of(spec: Spec, store: Store, code: str | None = None, data_dir: Path | None = None) -> Results:
-    """What the store holds of a spec, for this code version or another.
-
-    The data folder says which runs were planned: those on the paper's data, if it is there, or on stand-ins.
-    """
-    plan = stored_plan(spec, store, code, data_dir)
-    if not any(stored for _, stored in plan):
-        versions = sorted({run.code_version for run in store.all() if run.spec == spec.name})
-        hint = f" It holds runs of {', '.join(versions)}: choose with --code." if versions else ""
-        raise ValueError(
-            f"{store.path} holds no runs of {spec.name} for {code or code_version()}: "
-            f"run `openset bench run {spec.argument}` first, and name the same --data.{hint}"
-        )
-    blocks = summarise(plan, spec.metrics)
-    return Results(spec, plan, blocks, compare(blocks, spec.metrics), code or code_version())
+def tables_of(results: Results) -> list[Table]:
+    """The tables to show for an experiment: those that its spec names, and paired tests where possible."""
+    if results.spec.table == "suite":
+        return [suite_table(results), suite_tests_table(results), main_table(results)]
+    if results.spec.table == "settings":
+        return [settings_table(results)]
+    heads = heads_table(results) if results.spec.table == "heads" else None
+    return [table for table in (main_table(results), heads, comparison_table(results)) if table is not None]
 
 
 def main_table(results: Results) -> Table:
@@ -114,7 +63,7 @@ def main_table(results: Results) -> Table:
 
 
 def title_of(results: Results) -> str:
-    """The experiment's title, which says when its data is not the paper's."""
+    """The experiment's title; it states if the data is a stand-in."""
     stand_in = " (on stand-in data)" if any(block.stand_in_for for block in results.blocks) else ""
     return f"{results.spec.title}{stand_in}"
 
@@ -127,10 +76,10 @@ def _fractions(blocks: Sequence[Block]) -> str:
 def _rows(row: Row, metrics: Sequence[str]) -> Iterator[tuple[Cell, ...]]:
     cells = [Cell(row.label)]
     for metric in metrics:
-        cell = row.cells[metric]
-        cells.append(Cell(cell.text, bold=cell.is_best))
+        average = row.averages[metric]
+        cells.append(Cell(average.text, bold=average.is_best))
         if metric not in _WITHOUT_WINS:
-            cells.append(Cell(str(cell.wins)))
+            cells.append(Cell(str(average.wins)))
     yield (*cells, Cell(_seconds(row.seconds)))
     if row.paper:
         printed = [Cell("  in the paper", dim=True)]
@@ -148,24 +97,24 @@ def _seconds(seconds: float) -> str:
 
 
 def notes_of(results: Results) -> Iterator[str]:
-    """What a reader must know of the paper's figures, and of runs that are not in the table."""
+    """Notes on the paper's figures, and on runs that are not in the table."""
     if any("?" in figure for block in results.blocks for row in block.rows for figure in row.paper.values()):
-        yield "?: a figure of the paper that can't be right, by its other tables."
+        yield "?: a figure of the paper that cannot be right, by its other tables."
     if any("/" in figure for block in results.blocks for row in block.rows for figure in row.paper.values()):
-        yield "a/b: figures of the paper for each novel class, of which it prints no mean."
+        yield "a/b: figures of the paper for each novel class; it prints no mean."
     for name in results.spec.left_out:
-        yield f"Not here: {name}, which needs {get_method(name).needs}."
+        yield f"Not in the table: {name}, which needs {get_method(name).needs}."
     missing = sum(stored is None for _, stored in results.plan)
     if missing:
-        yield f"{missing} of {len(results.plan)} runs are not stored yet: the table is of the others."
+        yield f"{missing} of {len(results.plan)} runs are not stored yet: the table shows the others."
     yield from _failures(results)
     for block in results.blocks:
         if not block.same_data:
-            yield f"{block.title}: runs of one split saw different rows (the data folder changed between them)."
+            yield f"{block.title}: runs of one split used different rows (the data folder changed between them)."
 
 
 def _failures(results: Results) -> Iterator[str]:
-    """The first run that failed in each way: a fault that every split has would else fill the screen."""
+    """The first failed run of each kind: a fault in every split would otherwise fill the screen."""
     alike: dict[tuple[str, str], list[PlannedRun]] = {}
     for planned, stored in results.plan:
         if stored is not None and stored.result.failure:
@@ -176,7 +125,7 @@ def _failures(results: Results) -> Iterator[str]:
 
 
 def comparison_table(results: Results) -> Table | None:
-    """The reference against every method: mean difference and Holm-corrected p; None with too few splits."""
+    """The reference against every other method: mean difference, Holm-corrected p; None with too few splits."""
     found = [c for c in results.comparisons if c.n >= TESTABLE_SPLITS]
     if not found:
         return None
@@ -200,19 +149,19 @@ def comparison_table(results: Results) -> Table | None:
         "Holm-corrected over the methods; bold below .05.",
         *_beyond_reach(found),
     ]
-    references = {c.reference for c in found}  # in a sweep a block has a reference of its own
+    references = {c.reference for c in found}  # in a sweep every block has its own reference
     reference = references.pop() if len(references) == 1 else REFERENCE
     return Table(f"{reference} against every method", tuple(headings), tuple(sections), tuple(notes))
 
 
 def _beyond_reach(comparisons: Sequence[Comparison]) -> Iterator[str]:
-    """Say so where there are too few splits for the number of methods: such a test cannot tell a difference."""
+    """A note where there are too few splits for the number of methods to find any difference."""
     methods = Counter((c.block, c.metric) for c in comparisons)
     splits = {(c.block, c.metric): c.n for c in sorted(comparisons, key=lambda c: c.n)}  # the most of a family
     for n, others in dict.fromkeys((splits[family], others) for family, others in methods.items()):
         least = others * 2 / 2**n
         if least >= 0.05:
-            yield f"With {n} splits and {others} methods to compare with, no p can fall below {p_text(least)}."
+            yield f"With {n} splits and {others} methods to compare with, no p can be below {p_text(least)}."
 
 
 def _tested(comparison: Comparison) -> tuple[Cell, Cell]:
@@ -220,149 +169,88 @@ def _tested(comparison: Comparison) -> tuple[Cell, Cell]:
     return Cell(f"{comparison.difference:+.2f}"), Cell(p_text(p), bold=p < 0.05)
 
 
-def p_text(p: float) -> str:
-    """As papers print it."""
-    return "<.001" if p < 0.001 else f"{p:.3f}".lstrip("0")
-
-
 def _count(n: int, word: str) -> str:
     return f"{n} {word}" if n == 1 else f"{n} {word}s"
 
 
-# ---------------------------------------------------------------------- forms
-
-
-def terminal(table: Table, width: int = 80) -> Any:
-    """Something for rich to print: sections below each other in columns of one width.
-
-    Columns that do not fit stand in a table of their own below, never cut off.
-    """
-    from rich import box
-    from rich.console import Group
-    from rich.table import Table as RichTable
-    from rich.text import Text
-
-    rows = [row for section in table.sections for row in section.rows]
-    widths = [max(len(cell.text) for cell in column) for column in zip(*rows, strict=True)]
-    headings = [_wrapped(heading, width) for heading, width in zip(table.headings, widths, strict=True)]
-    parts: list[Any] = [Text(table.title, style="bold")]
-    for section in table.sections:
-        parts.append(Text(section.title, style="italic"))  # as the table's own title it would wrap at its width
-        for columns in _fitting(headings, widths, width):
-            shown = RichTable(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-            shown.add_column(headings[0], overflow="fold", min_width=min(widths[0], _LABEL_WIDTH))
-            for i in columns:
-                shown.add_column(headings[i], justify="right", no_wrap=True, min_width=widths[i])
-            for row in section.rows:
-                cells = (row[i] for i in (0, *columns))
-                shown.add_row(*(Text(c.text, style="bold" if c.bold else "dim" if c.dim else "") for c in cells))
-            parts.append(shown)
-    return Group(*parts, *(Text(note, style="dim") for note in table.notes))
-
-
-def _fitting(headings: Sequence[str], widths: Sequence[int], width: int) -> list[list[int]]:
-    """The columns after the first, in as few tables as fit; wins and p stay with what they are of."""
-    room = width + 1 - (min(widths[0], _LABEL_WIDTH) + _BETWEEN)  # the blank at the right edge may fall off
-    kept_together: list[list[int]] = []
-    for i in range(1, len(headings)):
-        if headings[i] in _WITH_THE_COLUMN_BEFORE and kept_together:
-            kept_together[-1].append(i)
-        else:
-            kept_together.append([i])
-    tables: list[list[int]] = [[]]
-    used = 0
-    for columns in kept_together:
-        needed = sum(max(widths[i], *map(len, headings[i].split("\n"))) + _BETWEEN for i in columns)
-        if tables[-1] and used + needed > room:
-            tables.append([])
-            used = 0
-        tables[-1] += columns
-        used += needed
-    return tables
-
-
-def _wrapped(heading: str, width: int) -> str:
-    """A heading broken at spaces where it is wider than its column, which would otherwise be cut off."""
-    whole = heading.replace("Δ ", "Δ\N{NO-BREAK SPACE}")
-    longest = max(map(len, whole.split(" ")))
-    return "\n".join(textwrap.wrap(whole, max(width, longest)))
-
-
-def markdown(table: Table, level: int = 1) -> str:
-    """A Markdown table for each section, below a heading of the given level."""
-    lines = [f"{'#' * level} {table.title}", ""]
-    rule = "|".join(["---", *(["---:"] * (len(table.headings) - 1))])
-    for section in table.sections:
-        lines += [f"{'#' * (level + 1)} {section.title}", "", f"| {' | '.join(table.headings)} |", f"|{rule}|"]
-        lines += [f"| {' | '.join(_marked(cell, '**{}**', _md) for cell in row)} |" for row in section.rows]
-        lines.append("")
-    return "\n".join([*lines, *(f"{note}\n" for note in table.notes)])
-
-
-def _md(text: str) -> str:
-    return text.replace("|", r"\|")
-
-
-def latex(table: Table) -> str:
-    """One LaTeX table with a rule between sections; needs no package."""
-    width = len(table.headings)
-    lines = [
-        r"\begin{table}",
-        r"\centering",
-        rf"\caption{{{_tex(table.title)}. {_tex(' '.join(table.notes))}}}",
-        rf"\begin{{tabular}}{{l{'r' * (width - 1)}}}",
-        r"\hline",
-        " & ".join(map(_tex, table.headings)) + r" \\",
+def heads_table(results: Results) -> Table | None:
+    """All heads of the networks that were kept, one column per seed, the selected one in bold; None if none."""
+    seeds = tuple(dict.fromkeys(planned.run.seed for planned, _ in results.plan))
+    networks: dict[str, dict[int, Heads]] = {}
+    printed: dict[str, dict[str, dict[str, str]]] = {}
+    for planned, stored in results.plan:
+        tested = [head for head in stored.result.heads if "auroc" in head] if stored else []
+        if stored is None or not tested:
+            continue
+        setting = "with" if planned.run.setting == "shift" else "without"
+        x = "" if planned.x is None else f" at {planned.x:g}"
+        original = stored.result.stand_in_for
+        stand_in = f" (stand-in for {original})" if original else ""
+        about = f"{planned.label}{x} on {planned.problem}, {setting} shift, novel {planned.run.novel}{stand_in}"
+        kept = [head for head in tested if head["member"] == tested[0]["member"]]
+        networks.setdefault(about, {})[planned.run.seed] = kept
+        printed[about] = {} if original else paper_figures(planned.paper, planned.run.setting)
+    if not networks:
+        return None
+    sections = [
+        Section(f"{name}: {about}", tuple(_head_rows(by_seed, seeds, quantity, printed[about].get(quantity, {}))))
+        for about, by_seed in networks.items()
+        for quantity, name in HEAD_QUANTITIES.items()
     ]
-    for section in table.sections:
-        lines += [r"\hline", rf"\multicolumn{{{width}}}{{l}}{{\textit{{{_tex(section.title)}}}}} \\"]
-        lines += [
-            " & ".join(_marked(cell, r"\textbf{{{}}}", _tex) for cell in row) + r" \\" for row in section.rows
-        ]
-    return "\n".join([*lines, r"\hline", r"\end{tabular}", r"\end{table}", ""])
+    headings = ("α̂", *(f"seed {seed}" for seed in seeds))
+    return Table(
+        "All heads of the network that was kept", headings, tuple(sections), ("Bold: the selected head.",)
+    )
 
 
-def _marked(cell: Cell, pattern: str, escape: Callable[[str], str] = str) -> str:
-    text = escape(cell.text)
-    return pattern.format(text) if cell.bold and text else text
+def _head_rows(
+    by_seed: Mapping[int, Heads], seeds: Sequence[int], quantity: str, printed: Mapping[str, str]
+) -> Iterator[tuple[Cell, ...]]:
+    """A line for each candidate recall, and below it the paper's values, which are by seed."""
+    candidates = sorted({head["candidate_recall"] for heads in by_seed.values() for head in heads})
+    for candidate in candidates:
+        name = f"{candidate:.2f}"
+        cells = [Cell(name)]
+        for seed in seeds:
+            found = [head for head in by_seed.get(seed, ()) if head["candidate_recall"] == candidate]
+            cells.append(Cell(f"{found[0][quantity]:.2f}", bold=found[0]["selected"]) if found else Cell("–"))
+        yield tuple(cells)
+        if name in printed:
+            of_paper = dict(zip(PAPER_SEEDS, printed[name].split("/"), strict=True))
+            yield Cell("  in the paper", dim=True), *(Cell(of_paper.get(seed, ""), dim=True) for seed in seeds)
 
 
-def _tex(text: str) -> str:
-    """Text for LaTeX; a leading bracket is wrapped, since after the end of a row it would begin a length.
-
-    >>> print(_tex("[0.1, 0.2] & 5 %"))
-    {[}0.1, 0.2] \\& 5 \\%
-    """
-    escaped = text.translate(_TEX).replace("$\\alpha$\N{COMBINING CIRCUMFLEX ACCENT}", r"$\hat\alpha$")
-    return f"{{[}}{escaped[1:]}" if escaped.startswith("[") else escaped
-
-
-def comma_separated(results: Results) -> str:
-    """Every figure at full precision, one line for each block, method and metric."""
-    tests = {(c.block, c.other, c.metric): c.p_holm for c in results.comparisons}
-    columns = ("problem", "x", "setting", "stand_in_for", "method", "label", "metric", "splits", "mean", "sd",
-               "wins", "paper", "p_holm", "cpu_seconds")  # fmt: skip
-    file = io.StringIO()
-    writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(columns)
+def settings_table(results: Results) -> Table:
+    """What the problems are: a line for each dataset, a section for each setting, the paper's novel fractions."""
+    sections: dict[str, list[tuple[Cell, ...]]] = {}
+    planned_for = by_block(results.plan)
     for block in results.blocks:
-        for row in block.rows:
-            for metric, cell in row.cells.items():
-                p = tests.get((block.title, row.label, metric), "")
-                done = len(block.splits) - row.n_failed - row.n_missing
-                place = (block.problem, "" if block.x is None else block.x, block.setting, block.stand_in_for)
-                about = (*place, row.method, row.label, metric, done)
-                writer.writerow(
-                    (*about, cell.mean, cell.sd, cell.wins, row.paper.get(metric, ""), p, row.seconds)
-                )
-    return file.getvalue()
-
-
-def table_as_csv(table: Table) -> str:
-    """A table as it is printed, its sections in the first column."""
-    file = io.StringIO()
-    writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(("section", *table.headings))
-    for section in table.sections:
-        writer.writerows((section.title, *(cell.text for cell in row)) for row in section.rows)
-    return file.getvalue()
+        runs = planned_for[block.problem, block.x, block.setting]
+        dataset = runs[0][0].run.dataset
+        fractions = {
+            planned.run.split: stored.result.metrics["novel_fraction"]
+            for planned, stored in runs
+            if stored is not None and not stored.result.failure
+        }
+        printed = paper_figures(runs[0][0].paper, block.setting).get("novel_fraction", {})
+        texts = (
+            block.name if block.x is None else f"{block.name}, at {block.x:g}",
+            get_source(dataset).shift_of if block.setting == "shift" else "nothing",
+            str(len({novel for novel, _ in fractions})),
+            str(len(fractions)),
+            mean_and_sd(list(fractions.values())),
+            printed.get(dataset, ""),
+        )
+        title = "With shift" if block.setting == "shift" else "Without shift"
+        sections.setdefault(title, []).append(tuple(map(Cell, texts)))
+    of_paper = [line[-1].text for lines in sections.values() for line in lines]
+    notes = ["Novel fraction: share of the target, mean ± sd over splits."]
+    if any(text.endswith("?") for text in of_paper):
+        notes.append("?: cannot be right: the paper's summary swaps CIFAR-100 and Amazon.")
+    notes += notes_of(results)
+    return Table(
+        title_of(results),
+        _SETTINGS_HEADINGS,
+        tuple(Section(title, tuple(lines)) for title, lines in sections.items()),
+        tuple(notes),
+    )

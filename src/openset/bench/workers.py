@@ -1,7 +1,7 @@
-"""Worker processes on this machine. A worker that dies takes one run with it, and nothing else.
+"""Carry out runs in several processes: workers on this machine, or tasks on a Ray cluster.
 
-``concurrent.futures`` and loky give up the whole pool when a worker is killed, and cannot say which run it had;
-here every worker has a pipe of its own, so the parent knows.
+A local worker that dies loses one run, and nothing else. ``concurrent.futures`` and loky end the whole pool when
+a worker is killed, and do not tell which run it had; here every worker has its own pipe, so the parent knows.
 """
 
 from __future__ import annotations
@@ -13,19 +13,24 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from itertools import islice
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 
-from openset.bench.runs import Run, RunResult, execute_capped
+from openset.bench.execute import execute_on_one_thread
+from openset.bench.runs import Run, RunResult
+from openset.errors import MissingExtraError
 
 ATTEMPTS = 2
-"""A run whose worker died is tried once more: the second death is taken for the run's own doing."""
+"""A run whose worker died is tried once more; if that worker dies too, the run has failed."""
+_LOCAL_OBJECT_STORE = 100 * 2**20
+"""Bytes: results are a few numbers, so a local cluster needs little shared memory."""
 
 
 def local_results(
     runs: Sequence[Run], data_dir: Path | None, jobs: int, on_start: Callable[[Run], None]
 ) -> Iterator[tuple[Run, RunResult]]:
-    """Carry out the runs in ``jobs`` processes; results come as they are ready."""
+    """Carry out the runs in ``jobs`` processes; yield results as they are ready."""
     queue = deque((run, 1) for run in runs)
     workers = [_Worker(data_dir) for _ in range(min(jobs, len(queue)))]
     try:
@@ -56,7 +61,7 @@ def local_results(
 
 
 class _Worker:
-    """A process, the parent's end of its pipe, and the run it has."""
+    """A process, the parent's end of its pipe, and the run it works on."""
 
     def __init__(self, data_dir: Path | None) -> None:
         context = multiprocessing.get_context("spawn")  # a fork would inherit threads and locks
@@ -64,15 +69,15 @@ class _Worker:
         self.task: tuple[Run, int] | None = None
         self._process = context.Process(target=_work, args=(theirs, data_dir), daemon=True)
         self._process.start()
-        theirs.close()  # so that the worker's death shows as the end of the stream
+        theirs.close()  # so that the pipe ends when the worker dies
 
     def begin(self, run: Run, attempt: int) -> None:
         self.task = run, attempt
-        with suppress(OSError):  # it died while idle: finish() finds out
+        with suppress(OSError):  # it died while idle: finish() notices
             self.pipe.send(run)
 
     def finish(self) -> RunResult | None:
-        """The result of the run at hand, None if the worker died over it."""
+        """Return the result of the current run, or None if the worker died."""
         self.task = None
         try:
             result: RunResult = self.pipe.recv()
@@ -81,7 +86,7 @@ class _Worker:
         return result
 
     def close(self) -> int | None:
-        """End the process; a run that it still has is lost, by intent."""
+        """End the process, and with it the run that it works on; return its exit code."""
         self._process.terminate()
         self._process.join()
         self.pipe.close()
@@ -89,19 +94,65 @@ class _Worker:
 
 
 def _work(pipe: Connection, data_dir: Path | None) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C
     threading.Thread(target=_exit_with_parent, daemon=True).start()
     while True:
         try:
             run = pipe.recv()
         except EOFError:
             return
-        pipe.send(execute_capped(run, data_dir))
+        pipe.send(execute_on_one_thread(run, data_dir))
 
 
 def _exit_with_parent() -> None:
-    """A killed parent must not leave workers that compute for nobody."""
+    """End this worker when its parent was killed."""
     parent = multiprocessing.parent_process()
     assert parent is not None
     parent.join()
     os._exit(1)
+
+
+def ray_results(
+    runs: Sequence[Run], data_dir: Path | None, jobs: int, on_start: Callable[[Run], None]
+) -> Iterator[tuple[Run, RunResult]]:
+    """Carry out the runs as Ray tasks with one CPU each; yield results as they are ready.
+
+    Uses the cluster at ``RAY_ADDRESS``, or starts a local one with ``jobs`` CPUs. Every node needs openset, and
+    the data folder at the same path. Needs the extra ``ray``.
+    """
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    # the future default of Ray, which warns on every start without it
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    try:
+        import ray
+    except ImportError:
+        raise MissingExtraError("--on ray", "ray") from None
+    if os.environ.get("RAY_ADDRESS"):
+        ray.init(log_to_driver=False)
+    else:
+        # Ray's default niceness is 15: on a busy machine its workers would hardly run
+        os.environ.setdefault("RAY_worker_niceness", "0")
+        ray.init(
+            num_cpus=jobs,
+            include_dashboard=False,
+            log_to_driver=False,
+            object_store_memory=_LOCAL_OBJECT_STORE,
+        )
+    try:
+        task = ray.remote(num_cpus=1, max_retries=ATTEMPTS - 1)(execute_on_one_thread)
+        pending = {task.remote(run, data_dir): run for run in runs}
+        in_order = iter(runs)
+        for run in islice(in_order, jobs):
+            on_start(run)
+        while pending:
+            (ready, *_), _ = ray.wait(list(pending), num_returns=1)
+            run = pending.pop(ready)
+            try:
+                result = ray.get(ready)
+            except ray.exceptions.RayError as error:
+                result = RunResult(failure=f"Ray lost the run: {error}")
+            yield run, result
+            for following in islice(in_order, 1):  # Ray does not tell which task it starts; they start in order
+                on_start(following)
+    finally:
+        ray.shutdown()

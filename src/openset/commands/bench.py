@@ -1,4 +1,4 @@
-"""``openset bench``: the paper's experiments, each by one command."""
+"""``openset bench``: run the paper's experiments, print their tables, draw their figures, export the runs."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import typer
 from openset.commands.console import FAILED, INTERRUPTED, helpful_errors
 
 if TYPE_CHECKING:
-    from openset.bench.runner import SweepReport
+    from openset.bench.results import Results
     from openset.bench.spec import Spec
-    from openset.bench.tables import Results
+    from openset.bench.sweep import SweepReport
 
-app = typer.Typer(help="The paper's experiments: run, continue, tabulate, draw.", no_args_is_help=True)
+app = typer.Typer(help="The paper's experiments: run, continue, print tables, draw.", no_args_is_help=True)
 
 
-class Place(StrEnum):
+class Where(StrEnum):
     """Where runs are carried out."""
 
     local = "local"
@@ -34,7 +34,7 @@ class Form(StrEnum):
     csv = "csv"
 
 
-class Rows(StrEnum):
+class Exported(StrEnum):
     """What is exported."""
 
     runs = "runs"
@@ -48,12 +48,12 @@ Code = Annotated[str | None, typer.Option(help="Show runs of another code versio
 STORE = Path("openset-bench.sqlite")
 PAGE = ".md"
 FORMS = {".csv": Form.csv, ".tex": Form.latex, ".txt": Form.terminal}
-"""What the end of a file's name says; a page of results is more than a table."""
+"""The format by the suffix of a file; an .md file is a whole page of results."""
 
 
 @app.command("list")
 def list_command(data: DataFolder = None) -> None:
-    """List the experiments, and the data that each still needs.
+    """List the experiments and the data that each of them needs.
 
     Example: openset bench list --data ../shared/data
     """
@@ -70,7 +70,7 @@ def list_command(data: DataFolder = None) -> None:
     for spec in built_in_specs().values():
         table.add_row(spec.name, spec.title, _readiness(spec, data))
     sources = Table(title="Datasets that a spec may name", title_justify="left")
-    for heading in ("dataset", "what", "files below --data"):
+    for heading in ("dataset", "what", "files in --data"):
         sources.add_column(heading, overflow="fold")
     for source in problem_sources():
         instead = f" (else {source.stand_in})" if source.stand_in else ""
@@ -97,11 +97,11 @@ def run_command(
     spec: SpecName,
     data: DataFolder = None,
     jobs: Annotated[int, typer.Option(min=1, help="Worker processes, one thread each.")] = 1,
-    on: Annotated[Place, typer.Option(help="Here, or on a Ray cluster.")] = Place.local,
+    on: Annotated[Where, typer.Option(help="On this machine, or on a Ray cluster.")] = Where.local,
     store: StorePath = STORE,
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Try stored failures again.")] = False,
 ) -> None:
-    """Run an experiment and print its table; interrupted, the same command continues.
+    """Run an experiment and print its table; the same command continues an interrupted one.
 
     Examples:
 
@@ -109,10 +109,10 @@ def run_command(
 
         openset bench run my-experiment.toml --data ../shared/data --jobs 2
     """
-    from openset.bench.runner import check_available, sweep
+    from openset.bench.results import results_of
     from openset.bench.spec import load_spec
     from openset.bench.store import Store
-    from openset.bench.tables import results_of
+    from openset.bench.sweep import check_available, sweep
 
     options: dict[str, Any] = {"data_dir": data, "jobs": jobs, "on": on.value, "retry_failed": retry_failed}
     with helpful_errors(verbose=False):
@@ -120,7 +120,7 @@ def run_command(
         check_available(chosen, data)
         kept = Store(store)
         for name, stand_in in chosen.stand_ins(data).items():
-            typer.echo(f"{name} is not in {data or '--data'}: {stand_in} stands in for it.", err=True)
+            typer.echo(f"{name} is not in {data or '--data'}: using {stand_in} instead.", err=True)
         try:
             report = sweep(chosen, kept, **options, show_progress=True)
         except KeyboardInterrupt:
@@ -128,26 +128,24 @@ def run_command(
             raise typer.Exit(INTERRUPTED) from None
         results = results_of(chosen, kept, data_dir=data)
     _print(results)
-    typer.echo(f"{_what_was_done(report)}; results in {store}.", err=True)
+    typer.echo(f"{_summary(report)}; results in {store}.", err=True)
     if report.failed or report.failed_before:
         raise typer.Exit(FAILED)
 
 
-def _what_was_done(report: SweepReport) -> str:
-    again = (
-        f" ({report.failed_before} of them failed: --retry-failed tries again)" if report.failed_before else ""
-    )
+def _summary(report: SweepReport) -> str:
+    stored = f"{report.skipped} already stored"
+    if report.failed_before:
+        stored += f" ({report.failed_before} of them failed: --retry-failed tries again)"
     done = report.planned - report.skipped
-    return (
-        f"{done} runs in {report.seconds:.0f} s, {report.skipped} already stored{again}, {report.failed} failed"
-    )
+    return f"{done} runs in {report.seconds:.0f} s, {stored}, {report.failed} failed"
 
 
 @app.command("table")
 def table_command(
     spec: SpecName,
     form: Annotated[
-        Form | None, typer.Option("--format", help="How to write it; a file's name says it too.")
+        Form | None, typer.Option("--format", help="The format; by default that of the file's suffix.")
     ] = None,
     output: Annotated[
         Path | None, typer.Option("--output", "--out", help="A file instead of the screen.")
@@ -164,7 +162,7 @@ def table_command(
 
         openset bench table quick --out docs/results/quick.md
     """
-    from openset.bench.page import results_page
+    from openset.bench.results_page import results_page
 
     with helpful_errors(verbose=False):
         if output is not None:
@@ -186,10 +184,10 @@ def table_command(
 
 
 def _form_of(output: Path) -> Form | None:
-    """What a file of that name gets: a table in some form, or None for a page."""
+    """The format of a file by its suffix; None for a page of results."""
     if output.suffix not in (PAGE, *FORMS):
         known = ", ".join((PAGE, *FORMS))
-        raise ValueError(f"cannot tell the format of {str(output)!r}: end its name in {known}, or say --format.")
+        raise ValueError(f"{str(output)!r} has no known suffix: use one of {known}, or give --format.")
     return FORMS.get(output.suffix)
 
 
@@ -215,7 +213,7 @@ def figure_command(
 @app.command("export")
 def export_command(
     output: Annotated[Path, typer.Option(help="A .parquet or .csv file.")],
-    what: Annotated[Rows, typer.Option(help="One row a run, or one row a novelty head.")] = Rows.runs,
+    what: Annotated[Exported, typer.Option(help="One row per run, or per novelty head.")] = Exported.runs,
     store: StorePath = STORE,
 ) -> None:
     """Write every stored run to Parquet or CSV.
@@ -227,58 +225,58 @@ def export_command(
     with helpful_errors(verbose=False):
         _check_output(output)
         stored = Store(store, read_only=True).all()
-        rows = run_rows(stored) if what is Rows.runs else head_rows(stored)
+        rows = run_rows(stored) if what is Exported.runs else head_rows(stored)
         export(rows, output)
     typer.echo(f"{len(rows)} rows in {output}.", err=True)
 
 
 def _results(spec: str, store: Path, code: str | None, data: Path | None) -> Results:
+    from openset.bench.results import results_of
     from openset.bench.spec import load_spec
     from openset.bench.store import Store
-    from openset.bench.tables import results_of
 
     return results_of(load_spec(spec), Store(store, read_only=True), code, data)
 
 
 def _check_output(output: Path) -> None:
-    """Before anything is computed for it."""
-    from openset.bench.store import check_place
+    """Raise if the file cannot be written, before anything is computed for it."""
+    from openset.bench.store import check_output_path
 
-    check_place(output, "--output")
+    check_output_path(output, "--output")
 
 
 def _print(results: Results) -> None:
     from rich.console import Console
 
     from openset.bench.spec import REFERENCE
-    from openset.bench.suite import tables_of
-    from openset.bench.tables import TESTABLE_SPLITS, comparison_table, terminal
+    from openset.bench.table_formats import terminal
+    from openset.bench.tables import TESTABLE_SPLITS, comparison_table, tables_of
 
     console = Console()
     console.print(*(terminal(table, console.width) for table in tables_of(results)))
     if results.spec.table in ("methods", "heads") and comparison_table(results) is None:
         needed = (
-            f"a method called {REFERENCE!r}, another, and {TESTABLE_SPLITS} splits of one dataset and setting"
+            f"a method labelled {REFERENCE!r}, another, and {TESTABLE_SPLITS} splits of one dataset and setting"
         )
         console.print(f"Paired tests need {needed}.", style="dim")
 
 
 def _text(results: Results, form: Form) -> str:
-    from openset.bench import tables
-    from openset.bench.suite import tables_of
+    from openset.bench.results import results_as_csv
+    from openset.bench.table_formats import latex, markdown, table_as_csv, terminal
+    from openset.bench.tables import tables_of
 
     shown = tables_of(results)
     if form is Form.csv:
-        is_of_methods = results.spec.table != "settings"
-        return tables.comma_separated(results) if is_of_methods else tables.table_as_csv(shown[0])
+        return table_as_csv(shown[0]) if results.spec.table == "settings" else results_as_csv(results)
     if form is Form.latex:
-        return "\n".join(map(tables.latex, shown))
+        return "\n".join(map(latex, shown))
     if form is Form.markdown:
-        return "\n".join(map(tables.markdown, shown))
+        return "\n".join(map(markdown, shown))
     import io
 
     from rich.console import Console
 
     file = io.StringIO()
-    Console(file=file, width=80).print(*map(tables.terminal, shown))
+    Console(file=file, width=80).print(*map(terminal, shown))
     return file.getvalue()

@@ -1,4 +1,4 @@
-"""Sweeps: run what is not stored yet, keep every result as it comes, show how far it is."""
+"""Sweeps: check a spec, carry out the runs that are not stored yet, store each result when it is ready."""
 
 from __future__ import annotations
 
@@ -9,11 +9,14 @@ from inspect import signature
 from pathlib import Path
 
 from openset._utils.params import check_choice, check_integer
+from openset.bench.execute import forget_problems, load_problem
 from openset.bench.problems import build_problem, get_source
-from openset.bench.runs import PlannedRun, Run, RunResult, code_version, expand, forget_problems, load_problem
+from openset.bench.provenance import code_version
+from openset.bench.runs import Run, RunResult, expand
 from openset.bench.spec import MethodSpec, ProblemSpec, Spec
 from openset.bench.store import Store, StoredRun
-from openset.bench.watching import Watcher, seconds_per_method, watching
+from openset.bench.sweep_progress import SweepProgress, seconds_per_method, sweep_progress
+from openset.bench.workers import local_results, ray_results
 from openset.errors import MissingExtraError
 from openset.registry import get_method
 
@@ -22,12 +25,12 @@ PLACES = ("local", "ray")
 
 @dataclass(frozen=True)
 class SweepReport:
-    """What a sweep did."""
+    """How many runs a sweep planned, skipped and failed."""
 
     planned: int
     skipped: int
     failed_before: int
-    """Those skipped whose stored result is a failure."""
+    """Skipped runs whose stored result is a failure."""
     failed: int
     seconds: float
 
@@ -42,16 +45,17 @@ def sweep(
     retry_failed: bool = False,
     show_progress: bool = False,
 ) -> SweepReport:
-    """Carry out the runs of a spec that the store does not hold for this code version.
+    """Carry out the runs of a spec that are not in the store for this code version.
 
-    Interrupted at any moment, even by SIGKILL, it can be started again: finished runs are in the store, the
-    others begin anew. A failed run is stored with its traceback, and tried again only with ``retry_failed``.
+    It can be interrupted at any moment, even by SIGKILL, and started again: finished runs are in the store, the
+    others start from the beginning. A failed run is stored with its traceback; it is tried again only with
+    ``retry_failed``.
     """
     check_integer("jobs", jobs)
     check_choice("on", on, PLACES)
     check_available(spec, data_dir)
     forget_problems()
-    _check_own_tables(spec, data_dir)
+    _check_user_data(spec, data_dir)
     started = time.perf_counter()
     runs = list(dict.fromkeys(planned.run for planned in expand(spec, data_dir)))
     stored = store.get(run.key(code_version()) for run in runs)
@@ -60,29 +64,29 @@ def sweep(
     _check_same_data(stored.values(), data_dir)
     failed = 0
     known_seconds = seconds_per_method(stored.values())
-    with watching(todo, jobs, known_seconds, enabled=show_progress and bool(todo)) as watcher:
-        for run, result in _results(on, todo, data_dir, jobs, watcher):
+    with sweep_progress(todo, jobs, known_seconds, enabled=show_progress and bool(todo)) as progress:
+        for run, result in _results(on, todo, data_dir, jobs, progress):
             store.put(run, result, spec=spec.name)
             failed += bool(result.failure)
-            watcher.finished(run, result)
+            progress.finished(run, result)
     failed_before = 0 if retry_failed else sum(bool(item.result.failure) for item in stored.values())
     return SweepReport(len(runs), len(runs) - len(todo), failed_before, failed, time.perf_counter() - started)
 
 
 def _check_same_data(stored: Iterable[StoredRun], data_dir: Path | None) -> None:
-    """Raise where the data folder holds other rows than stored runs saw, by one split of every dataset."""
+    """Raise if stored runs used other rows than those in the data folder, by one split of every dataset."""
     done = [found for found in stored if not found.result.failure]
     for found in {(found.run.dataset, found.run.encoder, found.run.options): found for found in done}.values():
         run = found.run
         if load_problem(run, data_dir).manifest_checksum != found.result.manifest_checksum:
             raise ValueError(
-                f"the store holds runs on other rows of {run.dataset} than those in "
-                f"{data_dir or 'the data folder'}: name another --store, or the folder that those runs had."
+                f"the store has runs on other rows of {run.dataset} than those in "
+                f"{data_dir or 'the data folder'}: give another --store, or the data folder of those runs."
             )
 
 
 def _prepare(runs: Sequence[Run], data_dir: Path | None, show_progress: bool) -> None:
-    """What all problems of a dataset need is computed once, here, and not by every worker."""
+    """Do the work that all problems of a dataset share once, and not in every worker."""
     first: dict[tuple[str, str | None], Run] = {}
     for run in runs:
         first.setdefault((run.dataset, run.encoder), run)
@@ -90,39 +94,39 @@ def _prepare(runs: Sequence[Run], data_dir: Path | None, show_progress: bool) ->
         source = get_source(run.dataset)
         if source.prepare is not None:
             source.prepare(data_dir, run.encoder, show_progress)
-        elif not source.of_the_user:
+        elif not source.is_user_data:
             _check_extras(run, data_dir)
 
 
 def _check_extras(run: Run, data_dir: Path | None) -> None:
-    """Raise where an extra is missing that a dataset is read with: else every run of it were stored as failed.
+    """Raise if reading a dataset needs a missing extra: otherwise each of its runs would be stored as failed.
 
-    A dataset that is prepared was read by that, one's own by its check.
+    Datasets with ``prepare`` are read by it, and user data by its check.
     """
     try:
         load_problem(run, data_dir)
     except MissingExtraError:
         raise
     except Exception:
-        return  # a fault of this split: its runs say so, with their traceback
+        return  # a fault of this split: its runs store the traceback
 
 
 def check_available(spec: Spec, data_dir: Path | None) -> None:
-    """Raise where a spec asks for datasets, methods, parameters or files that are not here."""
+    """Raise if a spec names datasets, methods, parameters or files that do not exist."""
     if spec.unavailable:
-        raise ValueError(f"{spec.name} needs what this openset does not have: {', '.join(spec.unavailable)}.")
+        raise ValueError(f"{spec.name} needs what this version does not have: {', '.join(spec.unavailable)}.")
     missing = spec.missing_files(data_dir)
     if missing:
-        place = f"{data_dir} does not hold" if data_dir else "--data names no folder with"
-        raise ValueError(f"{spec.name} needs data: {place} {', '.join(missing)}.")
+        where = f"{data_dir} does not have" if data_dir else "give --data, a folder with"
+        raise ValueError(f"{spec.name} needs data: {where} {', '.join(missing)}.")
     for method in spec.methods:
         _check_parameters(method, f"{spec.name}, {method.label}")
 
 
 def _check_parameters(method: MethodSpec, where: str) -> None:
-    """Raise where a method has no such parameter: every run of it would fail."""
+    """Raise if a method does not have one of its parameters: each of its runs would fail."""
     if "random_state" in method.parameters:
-        raise ValueError(f"{where}: random_state is the split's seed: name seeds in [[problem]].")
+        raise ValueError(f"{where}: random_state is the split's seed: set seeds in [[problem]].")
     if method.parameters:
         try:
             get_method(method.name).load()(**method.parameters)
@@ -130,15 +134,14 @@ def _check_parameters(method: MethodSpec, where: str) -> None:
             raise ValueError(f"{where}: {error}") from error
 
 
-def _check_own_tables(spec: Spec, data_dir: Path | None) -> None:
-    """Raise where a split of the user's own rows cannot be made."""
+def _check_user_data(spec: Spec, data_dir: Path | None) -> None:
+    """Raise if a split of the user's own data cannot be built."""
     for problem in spec.problems:
-        if get_source(problem.dataset).of_the_user:
-            _check_own(problem, f"{spec.name}, {problem.title}", data_dir)
+        if get_source(problem.dataset).is_user_data:
+            _check_user_problem(problem, f"{spec.name}, {problem.title}", data_dir)
 
 
-def _check_own(problem: ProblemSpec, where: str, data_dir: Path | None) -> None:
-    """Raise where a problem on the user's own rows cannot be built."""
+def _check_user_problem(problem: ProblemSpec, where: str, data_dir: Path | None) -> None:
     allowed = {
         parameter.name: parameter.default is parameter.empty
         for parameter in signature(get_source(problem.dataset).build).parameters.values()
@@ -150,7 +153,7 @@ def _check_own(problem: ProblemSpec, where: str, data_dir: Path | None) -> None:
     for name in (name for name, required in allowed.items() if required and name not in given):
         raise ValueError(f"{where}: options lack {name!r}.")
     if not problem.novel:
-        raise ValueError(f'{where}: name what is new, as in novel = ["returns"].')
+        raise ValueError(f'{where}: set the new class, as in novel = ["returns"].')
     for novel in problem.novel:
         try:
             build_problem(problem.dataset, problem.settings[0], novel, problem.seeds[0], data_dir, **given)
@@ -158,29 +161,14 @@ def _check_own(problem: ProblemSpec, where: str, data_dir: Path | None) -> None:
             raise ValueError(f"{where}, novel {novel}: {error}") from error
 
 
-def stored_plan(
-    spec: Spec, store: Store, code: str | None = None, data_dir: Path | None = None
-) -> list[tuple[PlannedRun, StoredRun | None]]:
-    """Every planned run with what the store holds of it, for this code version or another."""
-    planned = expand(spec, data_dir)
-    keys = [plan.run.key(code or code_version()) for plan in planned]
-    stored = store.get(keys)
-    return [(plan, stored.get(key)) for plan, key in zip(planned, keys, strict=True)]
-
-
 def _is_done(stored: StoredRun | None, retry_failed: bool) -> bool:
     return stored is not None and not (retry_failed and stored.result.failure)
 
 
 def _results(
-    on: str, runs: Sequence[Run], data_dir: Path | None, jobs: int, watcher: Watcher
+    on: str, runs: Sequence[Run], data_dir: Path | None, jobs: int, progress: SweepProgress
 ) -> Iterator[tuple[Run, RunResult]]:
     if not runs:
         return iter(())
-    if on == "ray":
-        from openset.bench.on_ray import ray_results
-
-        return ray_results(runs, data_dir, jobs, watcher.started)
-    from openset.bench.workers import local_results
-
-    return local_results(runs, data_dir, jobs, watcher.started)
+    results = ray_results if on == "ray" else local_results
+    return results(runs, data_dir, jobs, progress.started)

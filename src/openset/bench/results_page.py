@@ -1,4 +1,4 @@
-"""A page of results for ``docs/results``: the command, versions and date above the tables, times below."""
+"""A page of results for ``docs/results``: commands, date and versions, then the tables, then times."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from shlex import quote
 
+from openset.bench.results import Results
 from openset.bench.store import StoredRun
-from openset.bench.suite import tables_of
-from openset.bench.tables import Cell, Results, Section, Table, markdown, title_of
+from openset.bench.table_formats import Cell, Section, Table, markdown
+from openset.bench.tables import tables_of, title_of
 
 _JOBS = 2
 _ONE_CLASSIFIER = ("source_only", "msp", "entropy", "mls", "energy")
@@ -21,10 +22,9 @@ def results_page(
     store: Path | None = None,
     code: str | None = None,
 ) -> str:
-    """The page as Markdown; ``path`` is where it will lie.
+    """The page as Markdown; ``path`` is the file that it will be written to.
 
-    Its commands name the data folder, the store if it is another than the default, and the code version if one
-    was chosen.
+    Its commands have the data folder, the store if it is not the default, and the code version if one was chosen.
     """
     stored = [run for _, run in results.plan if run is not None]
     tables = tables_of(results)
@@ -42,7 +42,7 @@ def results_page(
 
 
 def _figure_of(page: Path) -> Path:
-    """Where the figure of a page lies: beside it."""
+    """The file of a page's figure, beside the page."""
     return page.with_suffix(".svg")
 
 
@@ -54,7 +54,7 @@ def _notice(results: Results) -> Iterator[str]:
     for original, problems in replaced.items():
         *others, last = problems
         named = f"{'; '.join(others)} and {last} are" if others else f"{last} is"
-        yield f"**A stand-in**: {named} no {original}; the paper's figures are of other data."
+        yield f"**Stand-in data**: {named} not {original}; the paper's figures are on other data."
         yield ""
 
 
@@ -62,12 +62,12 @@ def _commands(
     results: Results, path: Path, data_dir: Path | None, store: Path | None, code: str | None
 ) -> Iterator[str]:
     spec = results.spec.argument
-    places = _option("data", data_dir) + _option("store", store)
-    shown = places + _option("code", code)
-    yield f"openset bench run {spec}{places} --jobs {_JOBS}"
-    yield f"openset bench table {spec}{shown}{_option('out', path)}"
+    paths = _option("data", data_dir) + _option("store", store)
+    chosen = paths + _option("code", code)
+    yield f"openset bench run {spec}{paths} --jobs {_JOBS}"
+    yield f"openset bench table {spec}{chosen}{_option('out', path)}"
     if results.spec.figure is not None:
-        yield f"openset bench figure {spec}{shown}{_option('out', _figure_of(path))}"
+        yield f"openset bench figure {spec}{chosen}{_option('out', _figure_of(path))}"
 
 
 def _option(name: str, value: Path | str | None) -> str:
@@ -95,8 +95,8 @@ def _times(results: Results) -> Table:
         for label, values in seconds.items()
     ]
     total = sum(map(sum, seconds.values()))
-    section = Section(f"{total:.0f} CPU seconds in all, on one thread each", tuple(rows))
+    section = Section(f"{total:.0f} CPU seconds in total, one thread per run", tuple(rows))
     sharing = [name for name in _ONE_CLASSIFIER if any(p.run.method == name for p, _ in results.plan)]
-    charged = f"{', '.join(sharing)} share one training; each is charged for all of it."
-    notes = (charged,) if len(sharing) > 1 else ()
-    return Table("Time", ("method", "runs", "CPU s a run", "CPU s in all"), (section,), notes)
+    note = f"{', '.join(sharing)} share one training, which counts in full for each of them."
+    notes = (note,) if len(sharing) > 1 else ()
+    return Table("Time", ("method", "runs", "CPU s per run", "CPU s in total"), (section,), notes)

@@ -1,4 +1,4 @@
-"""Which tables show an experiment, and the development suite's: a line a cell, the default beside its judges."""
+"""The tables of the development suite: CoLOR's default against other methods, one line per cell."""
 
 from __future__ import annotations
 
@@ -9,39 +9,19 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import ttest_1samp
 
-from openset.bench.heads_table import heads_table
-from openset.bench.settings_table import settings_table
+from openset.bench.results import Block, Results, paired
 from openset.bench.spec import METRICS, REFERENCE
-from openset.bench.summary import Block, paired
-from openset.bench.tables import (
-    Cell,
-    Results,
-    Section,
-    Table,
-    comparison_table,
-    main_table,
-    p_text,
-)
+from openset.bench.table_formats import Cell, Section, Table, p_text
 from openset.stats.comparison import holm
 
 SMALL = 0.105
-"""Cells up to this novel fraction count as small: a tenth, and what sampling adds to it."""
-_SMALL_CELLS = "With shift, a tenth novel at most"
+"""The largest novel fraction of a small cell: a tenth, and some room for sampling."""
+_SMALL_CELLS = "With shift, at most a tenth novel"
 _JUDGED = ("auprc", "oscr", "top1")
 
 
-def tables_of(results: Results) -> list[Table]:
-    """What an experiment is shown by: its table, what else its spec names, paired tests if there can be."""
-    if results.spec.table == "suite":
-        return [suite_table(results), paired_table(results), main_table(results)]
-    if results.spec.table == "settings":
-        return [settings_table(results)]
-    heads = heads_table(results) if results.spec.table == "heads" else None
-    return [table for table in (main_table(results), heads, comparison_table(results)) if table is not None]
-
-
 def suite_table(results: Results) -> Table:
-    """AUPRC of every method and of the default's best head in hindsight, by cell, and the means over cells."""
+    """AUPRC of every method, and of the default's best head by test labels, by cell; means over cells."""
     labels = _labels(results)
     parts = _parts(results)
     sections = [
@@ -55,17 +35,19 @@ def suite_table(results: Results) -> Table:
         lines = tuple(_line(family, blocks, labels) for family, blocks in families.items())
         sections.append(Section(f"{_SMALL_CELLS}: means by family", lines))
     differences = [f"Δ {label}" for label in labels if label != REFERENCE]
-    note = "AUPRC, means over seeds; best head: of the same ensemble, chosen by test labels; Δ: the gain."
+    note = (
+        "AUPRC, means over seeds; best head: of the default's ensemble, by test labels; Δ: gain of the default."
+    )
     return Table(
-        "The default against what it is judged by",
+        "The default against the others",
         ("cell", *labels, "best head", *differences),
         tuple(sections),
         (note,),
     )
 
 
-def paired_table(results: Results) -> Table:
-    """The default against every other by cell: mean differences over seeds, and whether chance explains them."""
+def suite_tests_table(results: Results) -> Table:
+    """The default against every other method by cell: mean differences over seeds, and paired tests."""
     metrics = [metric for metric in results.spec.metrics if metric in _JUDGED]
     sections = [
         Section(f"Against {label}: {title}", tuple(_differences(blocks, label, metrics)))
@@ -76,9 +58,9 @@ def paired_table(results: Results) -> Table:
     headings = ("cell", *(text for metric in metrics for text in (f"Δ {METRICS[metric]}", "p")))
     note = (
         "Δ: mean gain of the default over seeds. p: paired t-test over seeds, two-sided, Holm-corrected over the "
-        "cells of its section (five pairs are too few for a signed-rank test); bold: below .05 and a loss."
+        "cells of its section (five pairs are too few for a signed-rank test); bold: a loss with p below .05."
     )
-    return Table("The default by cell, paired", headings, tuple(sections), (note,))
+    return Table("The default by cell, paired tests", headings, tuple(sections), (note,))
 
 
 def paired_p(difference: NDArray[np.float64]) -> float:
@@ -89,7 +71,7 @@ def paired_p(difference: NDArray[np.float64]) -> float:
     """
     if len(difference) < 2:
         return math.nan
-    if np.ptp(difference) == 0:  # scipy warns, and gives NaN
+    if np.ptp(difference) == 0:  # scipy warns, and returns NaN
         return float(difference[0] == 0)
     return float(ttest_1samp(difference, 0).pvalue)
 
@@ -99,7 +81,7 @@ def _labels(results: Results) -> list[str]:
 
 
 def _parts(results: Results) -> dict[str, list[Block]]:
-    """Small shifted new classes, which the default is for, and the others."""
+    """Shifted cells with a small new class, which the default is made for, and the others."""
     small = [block for block in results.blocks if block.setting == "shift" and block.novel_fraction <= SMALL]
     others = [block for block in results.blocks if block not in small]
     parts = {_SMALL_CELLS: small, "With a larger new class, or without shift": others}
@@ -111,7 +93,7 @@ def _name(block: Block) -> str:
 
 
 def _families(blocks: Sequence[Block]) -> dict[str, list[Block]]:
-    """By what stands before the comma of a cell's label."""
+    """Blocks by family: what comes before the comma in the label of a cell."""
     families: dict[str, list[Block]] = {}
     for block in blocks:
         families.setdefault(block.problem.partition(",")[0], []).append(block)
@@ -137,7 +119,7 @@ def _p_cell(p: float, mean: float) -> Cell:
 
 
 def _gains(block: Block, label: str, metric: str) -> NDArray[np.float64]:
-    """Default − other on every seed that both have."""
+    """Default − other on every split that both have."""
     values = {row.label: row.values[metric] for row in block.rows}
     default, other = paired(values[REFERENCE], values[label])
     return default - other
@@ -155,7 +137,7 @@ def _line(name: str, blocks: Sequence[Block], labels: Sequence[str]) -> tuple[Ce
 
 
 def _mean(blocks: Sequence[Block], label: str, metric: str) -> float:
-    """The mean over cells of the mean over splits; NaN where a method has none."""
+    """The mean over cells of the mean over splits; NaN if a method has no values."""
     found = [row.values[metric] for block in blocks for row in block.rows if row.label == label]
     means = [float(np.nanmean(values)) for values in found if not np.isnan(values).all()]
     return float(np.mean(means)) if means else float("nan")

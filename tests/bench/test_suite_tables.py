@@ -1,4 +1,4 @@
-"""The development suite's tables: a line a cell, families, and where the default is below."""
+"""The development suite's tables: a line per cell, families, and where the default is worse."""
 
 from __future__ import annotations
 
@@ -6,15 +6,17 @@ import numpy as np
 import pytest
 from scipy.stats import ttest_1samp
 
-from openset.bench.runner import sweep
+from openset.bench.results import Block, Results, Row, results_of
 from openset.bench.spec import parse_spec
 from openset.bench.store import Store
-from openset.bench.suite import paired_table, suite_table, tables_of
-from openset.bench.summary import Block, Row
-from openset.bench.tables import Results, p_text, results_of
+from openset.bench.suite_tables import paired_p, suite_table, suite_tests_table
+from openset.bench.sweep import sweep
+from openset.bench.table_formats import p_text
+from openset.bench.tables import tables_of
 
 
-def test_the_suite_has_a_line_a_cell_and_the_mean_gain(tmp_path):
+@pytest.mark.slow
+def test_the_suite_has_a_line_per_cell_and_the_mean_gain(tmp_path):
     spec = parse_spec(
         """
         table = "suite"
@@ -61,7 +63,7 @@ def test_the_suite_has_a_line_a_cell_and_the_mean_gain(tmp_path):
     assert paired.sections[0].rows[0][2].text == p_text(ttest_1samp(gains, 0).pvalue)
 
 
-def test_the_suite_marks_cells_where_the_default_is_below():
+def test_the_suite_marks_cells_where_the_default_is_worse():
     rng = np.random.default_rng(0)
     other = rng.uniform(0.4, 0.6, 5)
     blocks = [suite_block("a, 0.1 novel", other - 0.2 + rng.normal(0, 0.01, 5), other),
@@ -79,7 +81,7 @@ def test_the_suite_marks_cells_where_the_default_is_below():
         "s",
     )
     results = Results(spec, [], blocks, [], "code")
-    below, above, equal, mean = paired_table(results).sections[0].rows
+    below, above, equal, mean = suite_tests_table(results).sections[0].rows
     assert below[2].bold and not above[2].bold and above[2].text == "<.001" and equal[2].text == "1.000"
     assert mean[1].text.startswith("-0.00") or mean[1].text.startswith("+0.00")
     families = suite_table(results).sections[-1]
@@ -100,9 +102,7 @@ def test_a_suite_needs_what_it_judges():
         parse_spec(text, "s")
 
 
-def test_no_heads_no_table_of_heads(tmp_path):
-    text = 'table = "heads"\n[[problem]]\ndataset = "digits"\nseeds = [0]\n[[method]]\nname = "knn"'
-    spec, store = parse_spec(text, "s"), Store(tmp_path / "s.sqlite")
-    sweep(spec, store)
-    (only,) = tables_of(results_of(spec, store))
-    assert [row[0].text for row in only.sections[0].rows] == ["knn"]
+def test_paired_p_values():
+    gains = np.array([0.1, 0.2, -0.05, 0.3])
+    assert paired_p(gains) == pytest.approx(ttest_1samp(gains, 0).pvalue)
+    assert np.isnan(paired_p(gains[:1])) and paired_p(np.zeros(3)) == 1 and paired_p(np.ones(3)) == 0

@@ -1,4 +1,4 @@
-"""How far a sweep is: bars in a terminal, a line a minute in a log."""
+"""Progress of a sweep: bars in a terminal, at most one line per minute in a log."""
 
 from __future__ import annotations
 
@@ -11,19 +11,21 @@ from openset.bench.runs import Run, RunResult
 from openset.bench.store import StoredRun
 
 
-class Watcher(Protocol):
-    """Whoever is told how a sweep goes."""
+class SweepProgress(Protocol):
+    """Is told when runs start and finish."""
 
     def started(self, run: Run) -> None:
-        """A run began; it may begin again where its worker died."""
+        """A run started; it starts again if its worker died."""
 
     def finished(self, run: Run, result: RunResult) -> None:
-        """A run ended, well or not."""
+        """A run finished or failed."""
 
 
 @contextmanager
-def watching(todo: Sequence[Run], jobs: int, seconds: Mapping[str, float], *, enabled: bool) -> Iterator[Watcher]:
-    """Show on stderr what happens to these runs; ``seconds`` has what a run of a method took so far."""
+def sweep_progress(
+    todo: Sequence[Run], jobs: int, seconds: Mapping[str, float], *, enabled: bool
+) -> Iterator[SweepProgress]:
+    """Show the progress of these runs on stderr; ``seconds`` has the mean time of a run by method so far."""
     if not enabled:
         yield _Silent()
         return
@@ -36,7 +38,7 @@ def watching(todo: Sequence[Run], jobs: int, seconds: Mapping[str, float], *, en
     if not console.is_terminal:
         yield _Lines(console, tally)
         return
-    # words come last, in one column: the only one that may be cut off in a narrow terminal
+    # text comes last: a narrow terminal cuts off only the last column
     columns = (
         BarColumn(bar_width=12),
         TimeElapsedColumn(table_column=Column(no_wrap=True)),
@@ -47,7 +49,7 @@ def watching(todo: Sequence[Run], jobs: int, seconds: Mapping[str, float], *, en
 
 
 def seconds_per_method(stored: Iterable[StoredRun]) -> dict[str, float]:
-    """Mean seconds of a run of each method, by the clock."""
+    """Mean wall-clock seconds of a run, by method."""
     times: dict[str, list[float]] = {}
     for item in stored:
         if not item.result.failure:
@@ -56,7 +58,7 @@ def seconds_per_method(stored: Iterable[StoredRun]) -> dict[str, float]:
 
 
 def time_left(waiting: Sequence[str], seconds: Mapping[str, float], jobs: int) -> float | None:
-    """Estimated seconds for runs of these methods; methods not seen yet count as the mean of the others.
+    """Estimated seconds for runs of these methods; a method not seen yet counts as the mean of the others.
 
     >>> time_left(["a", "a", "b"], {"a": 2.0}, jobs=2)
     3.0
@@ -68,7 +70,7 @@ def time_left(waiting: Sequence[str], seconds: Mapping[str, float], jobs: int) -
 
 
 class _Tally:
-    """What is done, what is left, and how long that will take."""
+    """Counts finished and failed runs, and estimates the time left."""
 
     def __init__(self, todo: Sequence[Run], jobs: int, seconds: Mapping[str, float]) -> None:
         self._jobs = jobs
@@ -99,46 +101,46 @@ class _Tally:
 
 class _Silent:
     def started(self, run: Run) -> None:
-        """Nobody watches."""
+        """Show nothing."""
 
     def finished(self, run: Run, result: RunResult) -> None:
-        """Nobody watches."""
+        """Show nothing."""
 
 
 class _Bars:
-    """The whole sweep with the time left in one line, the runs under way in lines of their own."""
+    """One line for the sweep with the time left, and one for each run in progress."""
 
     def __init__(self, bar: Any, tally: _Tally) -> None:
         self._bar, self._tally = bar, tally
         self._whole = bar.add_task(str(tally), total=tally.total)
-        self._under_way: dict[Run, Any] = {}
+        self._in_progress: dict[Run, Any] = {}
 
     def started(self, run: Run) -> None:
-        if run not in self._under_way:
-            self._under_way[run] = self._bar.add_task(str(run), total=None)
+        if run not in self._in_progress:
+            self._in_progress[run] = self._bar.add_task(str(run), total=None)
 
     def finished(self, run: Run, result: RunResult) -> None:
-        if run in self._under_way:
-            self._bar.remove_task(self._under_way.pop(run))
+        if run in self._in_progress:
+            self._bar.remove_task(self._in_progress.pop(run))
         self._tally.count(run, result)
         self._bar.update(self._whole, advance=1, description=str(self._tally))
 
 
 class _Lines:
-    """A line when a run ends, but not more than one a minute; failures and the end always."""
+    """A line when a run ends, at most one per minute, but always for a failure and for the last run."""
 
     def __init__(self, console: Any, tally: _Tally) -> None:
         self._console, self._tally = console, tally
         self._clock = LogClock()
 
     def started(self, run: Run) -> None:
-        """Told when it ends."""
+        """Shown when it ends."""
 
     def finished(self, run: Run, result: RunResult) -> None:
         self._tally.count(run, result)
         if self._clock.is_due(anyway=bool(result.failure) or not self._tally.left):
-            how = "failed" if result.failure else f"{result.elapsed:.0f} s"
-            self._console.print(f"{self._tally}; {run}: {how}", soft_wrap=True, highlight=False, markup=False)
+            outcome = "failed" if result.failure else f"{result.elapsed:.0f} s"
+            self._console.print(f"{self._tally}; {run}: {outcome}", soft_wrap=True, highlight=False, markup=False)
 
 
 def _clock(seconds: float) -> str:

@@ -1,4 +1,4 @@
-"""Where the runs' data comes from: a registry of sources, each building one problem from a few plain values."""
+"""What a problem is, how it is made from rows or a split, and the registry of the sources that build problems."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SETTINGS: tuple[Setting, ...] = ("shift", "no-shift")
 
 @dataclass(frozen=True)
 class BenchProblem:
-    """One split: what a method is fitted on, the rows that judge it, and where the rows came from."""
+    """One split: the rows that a method is fitted on, the test rows, and where they came from."""
 
     X: NDArray[Any]
     y: NDArray[Any]
@@ -27,22 +27,22 @@ class BenchProblem:
     X_test: NDArray[Any]
     y_test: NDArray[Any]
     y_target: NDArray[Any]
-    """The truth about the target rows, for reports; never given to ``fit``."""
+    """The truth about the target rows; never passed to ``fit``."""
     novel_fraction: float
     novel_label: Any
     manifest_checksum: str
-    """Equal exactly where two problems hold the same rows in the same order."""
+    """Equal if and only if two problems have the same rows in the same order."""
     stand_in_for: str = ""
-    """The dataset of the paper that this one stands in for; empty where it is the paper's own or no one's."""
+    """The dataset of the paper that this one replaces; empty if it replaces none."""
 
 
 @dataclass(frozen=True)
 class ProblemSource:
     """A named builder of problems.
 
-    ``build(setting, novel, seed, data_dir, **options)`` returns a :class:`BenchProblem`; ``novel`` lists the new
-    classes to run through where a spec names none, ``files`` what must lie below the data folder (``*`` stands
-    for any characters). Where they do not, the source named by ``stand_in`` takes its place.
+    ``build(setting, novel, seed, data_dir, **options)`` returns a :class:`BenchProblem`. ``novel`` lists the new
+    classes that are used if a spec lists none. ``files`` must exist in the data folder (``*`` matches any
+    characters); if they do not, the source ``stand_in`` is used instead.
     """
 
     name: str
@@ -52,19 +52,19 @@ class ProblemSource:
     files: tuple[str, ...] = ()
     stand_in: str = ""
     shift_of: str = "subtypes"
-    """What becomes more or less frequent between source and target."""
+    """What has other shares in target than in source."""
     preset: str = ""
-    """The preset that replaces the one of the data it stands in for."""
+    """The preset to use instead of that of the dataset it replaces."""
     prepare: Callable[[Path | None, str | None, bool], object] | None = None
-    """``prepare(data_dir, encoder, show_progress)`` does once what all its problems need, such as encoding."""
+    """``prepare(data_dir, encoder, show_progress)`` does, once, the work that all its problems share."""
     solve: Callable[..., dict[str, float]] | None = None
-    """``solve(method, problem, **options)`` gives the metrics of a method's exact solution; nothing is fitted."""
-    of_the_user: bool = False
-    """Its rows are the user's own, named by options: a sweep first builds a split of each new class, so
-    that a wrong word is told once and not by every run."""
+    """``solve(method, problem, **options)`` returns the metrics of an exact solution; nothing is fitted."""
+    is_user_data: bool = False
+    """Whether the options name the user's own file. A sweep then builds a split of each new class first, so that
+    a wrong option is reported once and not by every run."""
 
     def missing_files(self, data_dir: Path | None) -> list[str]:
-        """Those of ``files`` that the data folder does not hold."""
+        """Those of ``files`` that are not in the data folder."""
         return [name for name in self.files if data_dir is None or next(data_dir.glob(name), None) is None]
 
 
@@ -72,37 +72,39 @@ _SOURCES: dict[str, ProblemSource] = {}
 
 
 def _registered() -> dict[str, ProblemSource]:
-    from openset.bench import datasets, exact, own_table  # noqa: F401  (they register their problems)
+    from openset.bench.problems import bundled, datasets, own_table  # they import this module
 
+    if not _SOURCES:
+        _SOURCES.update({s.name: s for s in (*bundled.SOURCES, *datasets.SOURCES, own_table.SOURCE)})
     return _SOURCES
 
 
 def register_source(source: ProblemSource) -> ProblemSource:
-    """Add a source of problems, one's own too: specs can then name it as their dataset."""
-    if source.name in _SOURCES:
+    """Add a source of problems: specs can then use its name as their dataset."""
+    if source.name in (sources := _registered()):
         raise ValueError(f"a problem source named {source.name!r} is registered already.")
-    _SOURCES[source.name] = source
+    sources[source.name] = source
     return source
 
 
 def problem_sources() -> tuple[ProblemSource, ...]:
-    """All sources, in the order in which they were registered."""
+    """All sources, in the order of registration."""
     return tuple(_registered().values())
 
 
 def get_source(name: str) -> ProblemSource:
-    """The source of that name."""
+    """Return the source of that name."""
     check_choice("dataset", name, sources := _registered())
     return sources[name]
 
 
 def has_source(name: str) -> bool:
-    """Whether a dataset of that name can be built here."""
+    """Whether there is a source of that name."""
     return name in _registered()
 
 
 def source_for(name: str, data_dir: Path | None) -> ProblemSource:
-    """The source of that name, or its stand-in where the data folder does not hold the source's own files.
+    """Return the source of that name, or its stand-in if the source's files are not in the data folder.
 
     >>> source_for("sun397", None).name, source_for("digits", None).name
     ('sun', 'digits')
@@ -125,9 +127,9 @@ def build_problem(
 
 
 def problem_from_split(rows: NDArray[Any], split: Any, *, stand_in_for: str = "") -> BenchProblem:
-    """The problem of a shift builder's split (row numbers with labels) and the features of all rows.
+    """Make a problem from the features of all rows and a split of :mod:`openset.shift`.
 
-    With this a dataset's source takes a few lines: read labels and features, build the split, return this.
+    With it a dataset's source takes a few lines: read labels and features, build the split, return this.
     """
     X, X_target, X_test = (rows[part] for part in (split.source, split.target, split.test_target))
     return BenchProblem(
@@ -145,7 +147,7 @@ def problem_from_split(rows: NDArray[Any], split: Any, *, stand_in_for: str = ""
 
 
 def thinned(problem: BenchProblem, novel_fraction: float, seed: int) -> BenchProblem:
-    """The problem with novel or known rows of target and test left out at random, for that share of novel ones.
+    """Drop random novel or known rows of target and test, so that novel rows have the given share.
 
     >>> problem = build_problem("synthetic", "shift", "novel", 0, n_source=90, n_target=50, n_test=50)
     >>> half = thinned(problem, 0.5, seed=0)
@@ -184,7 +186,7 @@ def problem_of(
     y_test: NDArray[Any],
     novel_label: Any,
 ) -> BenchProblem:
-    """A problem of given rows, with their checksum."""
+    """Make a problem from rows and labels."""
     return BenchProblem(
         X=X,
         y=y,
@@ -199,50 +201,6 @@ def problem_of(
 
 
 def check_novel(dataset: str, novel: str, expected: str) -> None:
-    """Raise where a source with one new class is asked for another."""
+    """Raise unless ``novel`` is the one new class of a source."""
     if novel != expected:
-        raise ValueError(f"novel={novel!r} is not valid for {dataset!r}: its new class is {expected!r}.")
-
-
-def _digits(
-    setting: Setting, novel: str, seed: int, data_dir: Path | None, *, novel_fraction: float | None = None
-) -> BenchProblem:
-    """The demo's digits."""
-    from openset.shift.digits import NOVEL_DIGIT, digits_problem
-
-    check_novel("digits", novel, str(NOVEL_DIGIT))
-    data = digits_problem(seed, shift=setting == "shift")
-    problem = problem_of(data.X, data.y, data.X_target, data.y_target, data.X_test, data.y_test, "novel")
-    return problem if novel_fraction is None else thinned(problem, novel_fraction, seed)
-
-
-def _synthetic(setting: Setting, novel: str, seed: int, data_dir: Path | None, **options: Any) -> BenchProblem:
-    """Gaussian classes made of subtypes (:func:`openset.make_background_shift`)."""
-    from openset.shift.synthetic import make_background_shift
-
-    check_novel("synthetic", novel, "novel")
-    data = make_background_shift(shift=setting == "shift", random_state=seed, **options)
-    return problem_of(data.X, data.y, data.X_target, data.y_target, data.X_test, data.y_test, -1)
-
-
-def _subtypes(setting: Setting, novel: str, seed: int, data_dir: Path | None, **options: Any) -> BenchProblem:
-    """One known class of two subtypes; the test rows are the target of a second draw."""
-    from openset.shift.synthetic import make_subtype_shift
-
-    check_novel("synthetic-subtypes", novel, "novel")
-    streams = np.random.SeedSequence(seed).spawn(2)
-    data, test = (
-        make_subtype_shift(shift=setting == "shift", random_state=stream, **options) for stream in streams
-    )
-    y = np.full(len(data.X), "known")
-    y_target, y_test = (np.where(part.is_novel_target, "novel", "known") for part in (data, test))
-    return problem_of(data.X, y, data.X_target, y_target, test.X_target, y_test, "novel")
-
-
-register_source(ProblemSource("digits", _digits, "scikit-learn's digits in three groups; 9 is new", novel=("9",)))
-register_source(
-    ProblemSource("synthetic", _synthetic, "Gaussian classes of subtypes", novel=("novel",)),
-)
-register_source(
-    ProblemSource("synthetic-subtypes", _subtypes, "one Gaussian class of two subtypes (PU)", novel=("novel",))
-)
+        raise ValueError(f"novel={novel!r} is not valid for {dataset!r}: its only new class is {expected!r}.")

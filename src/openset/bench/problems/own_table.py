@@ -1,4 +1,4 @@
-"""Your own labelled table as a dataset: some of its subtypes become rare or frequent, one is taken for new."""
+"""Problems on your own labelled table: its subtypes get other shares in target, and one of them is new."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from openset.bench.problems import BenchProblem, ProblemSource, Setting, problem_from_split, register_source
+from openset.bench.problems.sources import BenchProblem, ProblemSource, Setting, problem_from_split
 
 
 def _own_table(
@@ -31,7 +31,7 @@ def _own_table(
 ) -> BenchProblem:
     """Rows of any file that ``fit`` reads. Without a column of subtypes the classes themselves shift.
 
-    ``novel`` is one value of that column; the rest is :func:`openset.shift.subtype_shift`'s.
+    ``novel`` is one value of that column; the other options are those of :func:`openset.shift.subtype_shift`.
     """
     from openset.shift import content_keys, subtype_shift
 
@@ -66,7 +66,7 @@ def _own_table(
 
 
 def _names(option: str, given: Any) -> tuple[str, ...] | None:
-    """One name or several of a spec, None where it has none."""
+    """The names of an option that takes one name or a list of them; None if it is not given."""
     if given is None:
         return None
     names = tuple(given) if isinstance(given, list | tuple) else (given,)
@@ -84,14 +84,14 @@ def _check_name(option: str, given: Any) -> None:
 def _columns(
     path: Path, changed: int, label: str, subtype: str, features: tuple[str, ...] | None, skip_bad: bool
 ) -> tuple[NDArray[Any], NDArray[np.str_], NDArray[np.str_]]:
-    """Features, classes and subtypes; all splits share what was read, until the file is ``changed``."""
+    """Features, classes and subtypes. All splits share them; a file ``changed`` since is read again."""
     from openset.data import read_table
     from openset.data.readers.open import open_source
     from openset.data.readers.tables import numeric_columns
 
     columns = features or tuple(numeric_columns(open_source(path), label, subtype))
     for name in {label, subtype} & set(columns):
-        raise ValueError(f"features names {name!r}, which tells the classes or kinds: leave it out.")
+        raise ValueError(f"features has {name!r}, the column of classes or subtypes: remove it.")
     records = read_table(path, label=label, features=columns, skip_bad=skip_bad)
     same = subtype == label
     kinds = records if same else read_table(path, label=subtype, features=columns[:1], skip_bad=skip_bad)
@@ -99,17 +99,15 @@ def _columns(
     _, rows, again = np.intersect1d(records.rows, kinds.rows, assume_unique=True, return_indices=True)
     classes = records.y[rows].astype(str)
     if "novel" in classes:
-        raise ValueError(f"{label} has a class 'novel', as new rows are called here: rename it in {path.name}.")
+        raise ValueError(f"{label} has a class 'novel', the name of new rows: rename the class in {path.name}.")
     return records.X[rows], classes, kinds.y[again].astype(str)
 
 
-register_source(
-    ProblemSource(
-        "table",
-        _own_table,
-        "your own labelled file: options name it and its columns",
-        novel=(),
-        shift_of="classes or subtypes",
-        of_the_user=True,
-    )
+SOURCE = ProblemSource(
+    "table",
+    _own_table,
+    "your own labelled file: options name it and its columns",
+    novel=(),
+    shift_of="classes or subtypes",
+    is_user_data=True,
 )

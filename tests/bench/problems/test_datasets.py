@@ -9,12 +9,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from openset.bench import datasets
-from openset.bench.problems import build_problem, get_source, source_for
-from openset.bench.runner import sweep
+from openset.bench.problems import build_problem, datasets, get_source, source_for
 from openset.bench.runs import expand
 from openset.bench.spec import load_spec, parse_spec
 from openset.bench.store import Store
+from openset.bench.sweep import sweep
 from openset.data.datasets.amazon import PAPER_CATEGORIES
 from openset.data.datasets.dataset import Dataset
 from openset.errors import MissingExtraError
@@ -110,7 +109,7 @@ def test_encoding_happens_once_and_before_the_runs(official_amazon, counted_enco
         order.extend(counted_encoder)
         return iter(())
 
-    monkeypatch.setattr("openset.bench.runner._results", results)
+    monkeypatch.setattr("openset.bench.sweep._results", results)
     store = Store(tmp_path / "runs.sqlite")
     sweep(spec, store, data_dir=official_amazon, show_progress=True)
     assert order == [("minilm", True)]
@@ -174,6 +173,7 @@ def pixels_as_features(monkeypatch):
     monkeypatch.setattr("openset.features.encode_images", encode)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("novel", ["tulip", "dolphin"])
 def test_a_new_class_can_be_taken_out_of_a_known_superclass(shared_data, pixels_as_features, novel):
     (problem,) = [p for p in load_spec("table-joint-learning").problems if "tulip" in p.novel]
@@ -190,7 +190,7 @@ def test_a_new_class_can_be_taken_out_of_a_known_superclass(shared_data, pixels_
 
 
 def test_no_data_folder_is_an_error_that_names_what_is_missing():
-    with pytest.raises(ValueError, match="needs a data folder: pass --data FOLDER, which holds clinc150"):
+    with pytest.raises(ValueError, match="needs a data folder: pass --data FOLDER, a folder with clinc150"):
         build_problem("clinc150", "shift", "credit_cards", 0)
     spec = replace(load_spec("results-clinc150"))
     assert spec.missing_files(None) == ["clinc150/queries.parquet"]

@@ -1,4 +1,4 @@
-"""The paper's datasets as sources of problems, and the stand-ins that take their place."""
+"""Problems on the paper's datasets, on the stand-ins for them, and on CLINC150."""
 
 from __future__ import annotations
 
@@ -10,12 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from openset.bench.problems import (
+from openset.bench.problems.sources import (
     BenchProblem,
     ProblemSource,
     Setting,
     problem_from_split,
-    register_source,
     thinned,
 )
 from openset.data.datasets.amazon import PAPER_CATEGORIES
@@ -23,14 +22,14 @@ from openset.data.datasets.dataset import Dataset
 from openset.data.datasets.sun397 import NATURAL_GROUPS
 
 STAND_IN_CATEGORIES = ("music", "software", "health_personal_care", "kitchen_housewares", "toys_games", "apparel")
-"""Those of the Amazon stand-in that come nearest to the paper's six."""
+"""The categories of the Amazon stand-in that are most like the paper's six."""
 CLINC_KNOWN = ("banking", "travel", "home", "work", "small_talk")
 SUN_KNOWN = ("indoor", "outdoor_manmade")
 CIFAR_NOVEL = ("baby", "man", "butterfly", "rocket", "streetcar")
 PER_SENTIMENT = 625
-"""Reviews of a category and sentiment that the paper uses: 500 for source and target, 125 for testing."""
+"""Reviews per category and sentiment in the paper: 500 for source and target, 125 for testing."""
 
-_PLACES: dict[str, tuple[str, dict[str, Any]]] = {
+_PATHS: dict[str, tuple[str, dict[str, Any]]] = {
     "amazon": ("amazon_reviews", {"categories": PAPER_CATEGORIES, "per_sentiment": PER_SENTIMENT}),
     "amazon_fdu_mtl": ("amazon_reviews", {}),
     "sun397": ("SUN397", {}),
@@ -38,7 +37,7 @@ _PLACES: dict[str, tuple[str, dict[str, Any]]] = {
     "clinc150": ("clinc150", {}),
     "cifar100": ("cifar100/cifar100_26classes.npz", {"partial": True}),
 }
-"""Where below the data folder each dataset of the catalogue lies, and how it is read."""
+"""The path of each dataset in the data folder, and the options to read it with."""
 
 
 def _amazon(
@@ -50,7 +49,7 @@ def _amazon(
     encoder: str | None = None,
     novel_fraction: float | None = None,
 ) -> BenchProblem:
-    """The paper's six categories, one of them new; sentiment flips between source and target."""
+    """The paper's six categories, one of which is new; sentiment flips between source and target."""
     data, features = _features("amazon", data_dir, encoder)
     return _sentiment_problem(data, features, PAPER_CATEGORIES, setting, novel, seed, novel_fraction)
 
@@ -96,7 +95,7 @@ def _sun397(
     encoder: str | None = None,
     novel_fraction: float | None = None,
 ) -> BenchProblem:
-    """Six indoor classes of eight subtypes; new are some subtypes of one natural group, drawn by the seed."""
+    """Six indoor classes of eight subtypes; some subtypes of a natural group, drawn by the seed, are new."""
     from openset.shift import content_keys, subtype_shift
 
     data, features = _features("sun397", data_dir, encoder)
@@ -118,7 +117,7 @@ def _sun(
 ) -> BenchProblem:
     """Indoor and man-made outdoor scenes, whose categories are the subtypes; one category is new.
 
-    It has some 250 images at most, so that a large ``novel_fraction`` leaves out known rows of the target.
+    A category has about 250 images at most: with a large ``novel_fraction`` known rows of the target are dropped.
     """
     from openset.shift import content_keys, subtype_shift
 
@@ -173,13 +172,13 @@ def _cifar(
     encoder: str | None = None,
     **options: Any,
 ) -> BenchProblem:
-    """CIFAR-100 by frozen features."""
+    """CIFAR-100 as frozen features."""
     data, features = _features("cifar100", data_dir, encoder)
     return _cifar_problem(data, features, setting, novel, seed, **options)
 
 
 def _cifar_images(setting: Setting, novel: str, seed: int, data_dir: Path | None, **options: Any) -> BenchProblem:
-    """CIFAR-100 as it is, for methods with a backbone."""
+    """CIFAR-100 as images, for methods with a backbone."""
     data = _dataset("cifar100", data_dir)
     return _cifar_problem(data, _present(data.images), setting, novel, seed, **options)
 
@@ -196,10 +195,10 @@ def _cifar_problem(
     novel_share: float = 0.5,
     novel_fraction: float | None = None,
 ) -> BenchProblem:
-    """The paper's recipe; copies of an image are left out, unlike in the paper.
+    """The paper's recipe; unlike in the paper, copies of an image are dropped.
 
-    ``known`` are superclasses, the paper's four by default. A new class may be taken out of one of them; classes
-    named by ``without`` are left out too, so that the superclasses keep equally many subtypes.
+    ``known`` are superclasses, by default the paper's four. The new class may be a subtype of one of them; the
+    classes in ``without`` are then dropped, so that superclasses keep equally many subtypes.
     """
     from openset.shift import CIFAR_SUPERCLASSES, cifar_shift, content_keys
 
@@ -224,17 +223,17 @@ def _cifar_problem(
 def _dataset(name: str, data_dir: Path | None) -> Dataset:
     from openset.data.datasets.catalogue import load_dataset
 
-    place, options = _PLACES[name]
+    path, options = _PATHS[name]
     if data_dir is None:
-        raise ValueError(f"{name} needs a data folder: pass --data FOLDER, which holds {place}.")
-    return load_dataset(name, data_dir / place, **options)
+        raise ValueError(f"{name} needs a data folder: pass --data FOLDER, a folder with {path}.")
+    return load_dataset(name, data_dir / path, **options)
 
 
 @lru_cache(maxsize=2)
 def _features(
     name: str, data_dir: Path | None, encoder: str | None = None, progress: bool = False
 ) -> tuple[Dataset, NDArray[np.float32]]:
-    """A dataset and features of its rows: those that came with it, or an encoder's, which are cached on disk."""
+    """A dataset and the features of its rows: its own, or an encoder's, which are cached on disk."""
     from openset.features import encode_images, encode_texts
 
     data = _dataset(name, data_dir)
@@ -248,7 +247,7 @@ def _features(
 
 
 def _encoder(name: str, data_dir: Path) -> str | Path:
-    """A model in the folder ``encoders`` of the data folder, else what the name means elsewhere."""
+    """The folder of that name in ``encoders`` of the data folder if there is one, else the name."""
     local = data_dir / "encoders" / name.rpartition("/")[2]
     return local if local.is_dir() else name
 
@@ -258,12 +257,12 @@ def _present(column: Any) -> Any:
     return column
 
 
-def _encoding(name: str) -> Any:
-    """What fills the cache of features before workers start, so that none of them computes what another does."""
+def _encode_first(name: str) -> Any:
+    """Return a ``prepare`` that fills the cache of features, so that workers do not each encode."""
     return lambda data_dir, encoder, progress: _features(name, data_dir, encoder, progress)
 
 
-register_source(
+SOURCES = (
     ProblemSource(
         "amazon",
         _amazon,
@@ -272,21 +271,17 @@ register_source(
         shift_of="sentiment",
         files=tuple(f"amazon_reviews/*{name}*.json*" for name in PAPER_CATEGORIES),
         stand_in="amazon-fdu-mtl",
-        prepare=_encoding("amazon"),
-    )
-)
-register_source(
+        prepare=_encode_first("amazon"),
+    ),
     ProblemSource(
         "amazon-fdu-mtl",
         _amazon_stand_in,
-        "older Amazon reviews by MiniLM, a stand-in",
+        "older Amazon reviews, MiniLM features; a stand-in",
         novel=STAND_IN_CATEGORIES,
         shift_of="sentiment",
         files=("amazon_reviews/reviews.parquet", "amazon_reviews/minilm.npy"),
         preset="amazon_minilm",
-    )
-)
-register_source(
+    ),
     ProblemSource(
         "sun397",
         _sun397,
@@ -294,44 +289,36 @@ register_source(
         novel=NATURAL_GROUPS,
         files=("SUN397",),
         stand_in="sun",
-        prepare=_encoding("sun397"),
-    )
-)
-register_source(
+        prepare=_encode_first("sun397"),
+    ),
     ProblemSource(
         "sun",
         _sun,
-        "SUN scenes by EfficientNet-Lite0, a stand-in: indoor and man-made",
+        "SUN scenes, EfficientNet-Lite0 features; a stand-in: indoor and man-made",
         novel=("desert", "waterfall", "campus", "highway", "windmill"),
         files=("sun_scenes/index.csv", "sun_scenes/efficientnet_lite0.npy"),
-    )
-)
-register_source(
+    ),
     ProblemSource(
         "clinc150",
         _clinc,
         "CLINC150 queries, domains of intents",
         novel=("credit_cards", "kitchen_and_dining", "auto_and_commute"),
         files=("clinc150/queries.parquet",),
-        prepare=_encoding("clinc150"),
-    )
-)
-register_source(
+        prepare=_encode_first("clinc150"),
+    ),
     ProblemSource(
         "cifar100",
         _cifar,
         "CIFAR-100, frozen features",
         novel=CIFAR_NOVEL,
         files=("cifar100/cifar100_26classes.npz",),
-        prepare=_encoding("cifar100"),
-    )
-)
-register_source(
+        prepare=_encode_first("cifar100"),
+    ),
     ProblemSource(
         "cifar100-images",
         _cifar_images,
         "CIFAR-100 images, for methods with a backbone",
         novel=CIFAR_NOVEL,
         files=("cifar100/cifar100_26classes.npz",),
-    )
+    ),
 )

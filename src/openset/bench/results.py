@@ -1,39 +1,42 @@
-"""From stored runs to the figures of a table: means, spread, wins, paired tests, times. Pure functions."""
+"""The results of a spec: its stored runs, and their means, spread, wins, times and paired tests."""
 
 from __future__ import annotations
 
-import tomllib
+import csv
+import io
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib import resources
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from openset.bench.runs import PlannedRun
-from openset.bench.spec import REFERENCE
-from openset.bench.store import StoredRun
+from openset.bench.paper import paper_figures
+from openset.bench.provenance import code_version
+from openset.bench.runs import PlannedRun, expand
+from openset.bench.spec import REFERENCE, Spec
+from openset.bench.store import Store, StoredRun
 from openset.stats.comparison import holm, shared_wins, signed_rank_test
 
 Plan = Sequence[tuple[PlannedRun, StoredRun | None]]
 LOWER_IS_BETTER = ("fpr_at_95_tpr",)
-SYNTHETIC_TABLES = ("synthetic-r-eta", "synthetic-theta")
+COLOR_METHODS = ("color", "color_paper")
 
 
 @dataclass(frozen=True)
-class Cell:
+class Average:
     """One metric of one method over all splits."""
 
     mean: float
     sd: float
-    """Over splits with n − 1; NaN for a single one."""
+    """Over splits, with n − 1; NaN for a single split."""
     wins: int
     is_best: bool
-    """Whether the mean is the best of its column, to the decimals printed."""
+    """Whether the mean is the best of its column, as printed."""
 
     @property
     def text(self) -> str:
-        """Mean ± sd as it is printed."""
+        """Mean ± sd as printed."""
         return _printed(self.mean, self.sd)
 
 
@@ -44,20 +47,20 @@ class Row:
     label: str
     method: str
     x: float | None
-    cells: Mapping[str, Cell]
+    averages: Mapping[str, Average]
     values: Mapping[str, NDArray[np.float64]]
-    """For every metric one value a split, NaN where the run failed or is not stored."""
+    """For every metric one value per split; NaN where the run failed or is not stored."""
     seconds: float
     """Mean CPU seconds of a run: on one thread, its time on an idle machine."""
     n_failed: int
     n_missing: int
     paper: Mapping[str, str] = field(default_factory=dict)
-    """What the paper prints for it."""
+    """The figures that the paper prints for it."""
 
 
 @dataclass(frozen=True)
 class Block:
-    """All methods on one dataset in one setting, at one value of a swept option if there is one."""
+    """All methods on one problem in one setting, at one value of its swept option if it has one."""
 
     problem: str
     x: float | None
@@ -67,11 +70,11 @@ class Block:
     novel_fraction: float
     stand_in_for: str
     same_data: bool
-    """Whether all runs of each split saw the same rows."""
+    """Whether all runs of each split used the same rows."""
 
     @property
     def name(self) -> str:
-        """The dataset, and what it stands in for."""
+        """The problem, and the dataset that it replaces."""
         return f"{self.problem} (stand-in for {self.stand_in_for})" if self.stand_in_for else self.problem
 
     @property
@@ -87,7 +90,7 @@ class Block:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The reference against another method on one metric, paired over splits."""
+    """The reference method against another on one metric, paired over splits."""
 
     block: str
     metric: str
@@ -95,14 +98,52 @@ class Comparison:
     other: str
     n: int
     difference: float
-    """Mean of reference − other; above 0 where the reference is higher."""
+    """Mean of reference − other."""
     p: float
     p_holm: float
-    """Corrected for the number of methods that the reference is compared with in this block and metric."""
+    """Corrected for the number of methods compared with the reference in this block and metric."""
+
+
+@dataclass(frozen=True)
+class Results:
+    """The stored runs of a spec, summarised."""
+
+    spec: Spec
+    plan: Plan
+    blocks: list[Block]
+    comparisons: list[Comparison]
+    code: str
+
+
+def results_of(spec: Spec, store: Store, code: str | None = None, data_dir: Path | None = None) -> Results:
+    """Summarise the stored runs of a spec, for this code version or another.
+
+    The data folder decides which runs were planned: on the paper's data if it is there, else on stand-ins.
+    """
+    plan = stored_plan(spec, store, code, data_dir)
+    if not any(stored for _, stored in plan):
+        versions = sorted({run.code_version for run in store.all() if run.spec == spec.name})
+        hint = f" It has runs of {', '.join(versions)}: choose one with --code." if versions else ""
+        raise ValueError(
+            f"{store.path} has no runs of {spec.name} for {code or code_version()}: "
+            f"run `openset bench run {spec.argument}` first, and give the same --data.{hint}"
+        )
+    blocks = summarise(plan, spec.metrics)
+    return Results(spec, plan, blocks, compare(blocks, spec.metrics), code or code_version())
+
+
+def stored_plan(
+    spec: Spec, store: Store, code: str | None = None, data_dir: Path | None = None
+) -> list[tuple[PlannedRun, StoredRun | None]]:
+    """Every planned run, with its stored result if there is one, for this code version or another."""
+    planned = expand(spec, data_dir)
+    keys = [plan.run.key(code or code_version()) for plan in planned]
+    stored = store.get(keys)
+    return [(plan, stored.get(key)) for plan, key in zip(planned, keys, strict=True)]
 
 
 def summarise(plan: Plan, metrics: Sequence[str]) -> list[Block]:
-    """Blocks in the order of the spec, one for each dataset and setting that has stored runs."""
+    """Blocks in the order of the spec, one for each problem and setting that has stored runs."""
     return [
         _block(problem, x, setting, items, metrics)
         for (problem, x, setting), items in by_block(plan).items()
@@ -111,7 +152,7 @@ def summarise(plan: Plan, metrics: Sequence[str]) -> list[Block]:
 
 
 def by_block(plan: Plan) -> dict[tuple[str, float | None, str], list[tuple[PlannedRun, StoredRun | None]]]:
-    """What was planned for each problem, value of its swept option, and setting."""
+    """The plan by problem, value of its swept option, and setting."""
     groups: dict[tuple[str, float | None, str], list[tuple[PlannedRun, StoredRun | None]]] = {}
     for planned, stored in plan:
         groups.setdefault((planned.problem, planned.problem_x, planned.run.setting), []).append((planned, stored))
@@ -122,40 +163,37 @@ def _block(problem: str, x: float | None, setting: str, items: Plan, metrics: Se
     splits = tuple(dict.fromkeys(planned.run.split for planned, _ in items))
     by_row: dict[tuple[str, float | None], dict[tuple[str, int], StoredRun | None]] = {}
     methods: dict[tuple[str, float | None], str] = {}
-    checksums: dict[tuple[str, int], set[str]] = {}
     for planned, stored in items:
-        row = (planned.label, planned.x)
-        methods[row] = planned.run.method
-        by_row.setdefault(row, {})[planned.run.split] = stored
-        if stored is not None and not stored.result.failure:
-            checksums.setdefault(planned.run.split, set()).add(stored.result.manifest_checksum)
+        methods[planned.label, planned.x] = planned.run.method
+        by_row.setdefault((planned.label, planned.x), {})[planned.run.split] = stored
     values = {
         metric: np.array([[_value(runs.get(split), metric) for runs in by_row.values()] for split in splits])
         for metric in (*metrics, "novel_fraction")
     }
-    cells = {metric: _cells(values[metric], metric) for metric in metrics}
-    ok = [stored for _, stored in items if stored is not None and not stored.result.failure]
-    stand_in_for = ok[0].result.stand_in_for if ok else ""
+    averages = {metric: _averages(values[metric], metric) for metric in metrics}
+    succeeded = [(plan, stored) for plan, stored in items if stored is not None and not stored.result.failure]
+    stand_in_for = succeeded[0][1].result.stand_in_for if succeeded else ""
     paper = {} if stand_in_for else paper_figures(items[0][0].paper, setting)
     rows = [
         Row(
-            label=_row_label(label, row_x),
+            label=(name := _row_label(label, row_x)),
             method=methods[label, row_x],
             x=row_x,
-            cells={metric: cells[metric][i] for metric in metrics},
+            averages={metric: averages[metric][i] for metric in metrics},
             values={metric: values[metric][:, i] for metric in metrics},
             seconds=_mean(s.result.seconds["cpu"] for s in runs.values() if s and not s.result.failure),
             n_failed=sum(bool(s and s.result.failure) for s in runs.values()),
             n_missing=sum(s is None for s in runs.values()),
             paper={
-                metric: figures[_row_label(label, row_x)]
-                for metric, figures in paper.items()
-                if metric in metrics and _row_label(label, row_x) in figures
+                metric: printed[name]
+                for metric, printed in paper.items()
+                if metric in metrics and name in printed
             },
         )
         for i, ((label, row_x), runs) in enumerate(by_row.items())
     ]
     fraction = values["novel_fraction"]
+    checksums = {(plan.run.split, stored.result.manifest_checksum) for plan, stored in succeeded}
     return Block(
         problem,
         x,
@@ -164,7 +202,7 @@ def _block(problem: str, x: float | None, setting: str, items: Plan, metrics: Se
         tuple(rows),
         novel_fraction=_mean(fraction[~np.isnan(fraction)]),
         stand_in_for=stand_in_for,
-        same_data=all(len(seen) == 1 for seen in checksums.values()),
+        same_data=len(checksums) == len({split for split, _ in checksums}),
     )
 
 
@@ -176,14 +214,14 @@ def _value(stored: StoredRun | None, metric: str) -> float:
     return float("nan") if stored is None else stored.result.metrics.get(metric, float("nan"))
 
 
-def _cells(values: NDArray[np.float64], metric: str) -> list[Cell]:
+def _averages(values: NDArray[np.float64], metric: str) -> list[Average]:
     sign = -1.0 if metric in LOWER_IS_BETTER else 1.0
     wins = shared_wins(sign * values)
     means = [_mean(column[~np.isnan(column)]) for column in values.T]
     printed = [sign * round(mean, 2) for mean in means]
     best = max((p for p in printed if not np.isnan(p)), default=float("nan"))
     return [
-        Cell(mean, _sd(column[~np.isnan(column)]), int(won), p == best)
+        Average(mean, _sd(column[~np.isnan(column)]), int(won), p == best)
         for mean, column, won, p in zip(means, values.T, wins, printed, strict=True)
     ]
 
@@ -198,7 +236,7 @@ def _sd(values: NDArray[np.float64]) -> float:
 
 
 def mean_and_sd(values: Sequence[float]) -> str:
-    """Of some values, as it is printed.
+    """Mean ± sd of some values, as printed.
 
     >>> mean_and_sd([0.1, 0.3]), mean_and_sd([0.1]), mean_and_sd([])
     ('0.20±0.14', '0.10', '–')
@@ -213,7 +251,7 @@ def _printed(mean: float, sd: float) -> str:
 
 
 def compare(blocks: Iterable[Block], metrics: Sequence[str]) -> list[Comparison]:
-    """CoLOR in every block against every other row, Holm-corrected within block and metric."""
+    """Compare CoLOR in every block with every other row, Holm-corrected within block and metric."""
     found: list[Comparison] = []
     for block in blocks:
         reference = _reference(block)
@@ -234,38 +272,37 @@ def compare(blocks: Iterable[Block], metrics: Sequence[str]) -> list[Comparison]
 
 
 def _reference(block: Block) -> Row | None:
-    """The row called after CoLOR, else the only one that is CoLOR; none among several variants."""
+    """The row with the reference's label, else the only one that is a CoLOR; None if there are several."""
     named = [row for row in block.rows if row.label == _row_label(REFERENCE, row.x)]
-    own = named or [row for row in block.rows if row.method == REFERENCE]
-    return own[0] if len(own) == 1 else None
+    found = named or [row for row in block.rows if row.method in COLOR_METHODS]
+    return found[0] if len(found) == 1 else None
 
 
 def paired(a: NDArray[np.float64], b: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Both values of every split that has both."""
+    """The values of both on every split that has both."""
     both = ~np.isnan(a) & ~np.isnan(b)
     return a[both], b[both]
 
 
-def paper_figures(table: str | None, setting: str) -> dict[str, dict[str, str]]:
-    """What the paper prints, by metric and method: "mean±sd, wins", with "?" where it can't be right.
-
-    >>> paper_figures("cifar100", "shift")["auroc"]["color"]
-    '0.77±0.09'
-    """
-    if table in SYNTHETIC_TABLES:
-        return _synthetic_figures(table)
-    text = (resources.files("openset.bench") / "paper.toml").read_text("utf-8")
-    figures: dict[str, dict[str, str]] = tomllib.loads(text).get(table or "", {}).get(setting, {})
-    return figures
-
-
-def _synthetic_figures(table: str) -> dict[str, dict[str, str]]:
-    """The synthetic tables; no AUPRC of theirs can be right: some lie below the least possible one."""
-    from openset.theory.sweep import PAPER_R_ETA, PAPER_THETA
-
-    figures: dict[str, dict[str, str]] = {"auroc": {}, "auprc": {}}
-    for x, printed in (PAPER_R_ETA if table == "synthetic-r-eta" else PAPER_THETA).items():
-        for label, (area, precision) in (("dd", printed[:2]), ("color", printed[2:])):
-            figures["auroc"][_row_label(label, x)] = f"{area:.2f}"
-            figures["auprc"][_row_label(label, x)] = f"{precision:.2f}?"
-    return figures
+def results_as_csv(results: Results) -> str:
+    """CSV with every figure at full precision, one line per block, method and metric."""
+    tests = {(c.block, c.other, c.metric): c.p_holm for c in results.comparisons}
+    columns = ("problem", "x", "setting", "stand_in_for", "method", "label", "metric", "splits", "mean", "sd",
+               "wins", "paper", "p_holm", "cpu_seconds")  # fmt: skip
+    file = io.StringIO()
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(columns)
+    for block in results.blocks:
+        for row in block.rows:
+            for metric, average in row.averages.items():
+                p = tests.get((block.title, row.label, metric), "")
+                done = len(block.splits) - row.n_failed - row.n_missing
+                writer.writerow(
+                    (
+                        *(block.problem, "" if block.x is None else block.x, block.setting, block.stand_in_for),
+                        *(row.method, row.label, metric, done),
+                        *(average.mean, average.sd, average.wins),
+                        *(row.paper.get(metric, ""), p, row.seconds),
+                    )
+                )
+    return file.getvalue()

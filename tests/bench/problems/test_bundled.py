@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+from openset.bench.execute import execute
 from openset.bench.problems import build_problem
-from openset.bench.runs import execute, expand
+from openset.bench.runs import expand
 from openset.bench.spec import parse_spec
+from openset.shift.digits import digits_problem
 from openset.theory.problem import LinearGaussianProblem
 from openset.theory.sweep import sweep
 
@@ -44,5 +47,14 @@ def test_what_it_cannot_do_is_told():
     assert "method='knn' is not valid: expected one of 'dd'" in execute(expand(knn)[0].run, None).failure
     crowded = parse_spec(SPEC.replace("d = 300", "d = 4"), "s")
     assert "too many rows for its features" in execute(expand(crowded)[0].run, None).failure
-    with pytest.raises(ValueError, match="with shift: set r_mu"):
+    with pytest.raises(ValueError, match="always has a shift: set a smaller r_mu"):
         build_problem("linear-gaussian", "no-shift", "novel", 0)
+
+
+def test_digits_are_the_demo_s_with_and_without_shift():
+    split = digits_problem(0)
+    shifted, level = (build_problem("digits", setting, "9", 0) for setting in ("shift", "no-shift"))
+    assert (shifted.X == split.X).all() and (shifted.y_test == split.y_test).all()
+    assert level.novel_fraction == pytest.approx(shifted.novel_fraction, abs=0.01)
+    difference = [np.abs(p.X.mean(0) - p.X_target[p.y_target != "novel"].mean(0)).max() for p in (shifted, level)]
+    assert difference[1] < difference[0]

@@ -11,9 +11,9 @@ from PIL import Image
 from typer.testing import CliRunner
 
 from openset.bench.problems import build_problem
-from openset.bench.runner import sweep
 from openset.bench.spec import parse_spec
 from openset.bench.store import Store
+from openset.bench.sweep import sweep
 from openset.cli import app
 
 TOPICS = {"refund": "billing", "invoice": "billing", "login": "access", "password": "access", "crash": "bugs"}
@@ -61,7 +61,9 @@ def test_subtypes_shift_and_one_is_new(folder):
     problem = built(folder)
     assert problem.X.shape[1] == 4 and set(problem.y) == {"billing", "access"}
     assert set(problem.y_target) == {"billing", "access", problem.novel_label}
-    assert len(problem.X_target[problem.y_target == problem.novel_label]) == 32  # half of the 64 not held out
+    assert (
+        len(problem.X_target[problem.y_target == problem.novel_label]) == 32
+    )  # half of the 64 that are not for testing
     rows = pd.read_parquet(folder / "tickets.parquet")
     topic_of = {tuple(row[:4]): row[4] for row in rows[[*"abcd", "topic"]].itertuples(index=False)}
     in_source = pd.Series([topic_of[tuple(row)] for row in problem.X]).value_counts()
@@ -88,7 +90,7 @@ def test_numbers_that_stand_for_subtypes_are_no_features(folder):
 
 def test_what_tells_the_answer_is_no_feature(folder):
     for names in (["a", "queue"], ["topic"]):
-        with pytest.raises(ValueError, match="which tells the classes or kinds: leave it out"):
+        with pytest.raises(ValueError, match="the column of classes or subtypes: remove it"):
             built(folder, features=names)
 
 
@@ -120,6 +122,7 @@ def test_a_vector_column_is_taken_whole(folder):
     assert numbered.X.shape[1] == 4  # the numbers of subtypes are no feature beside the vectors
 
 
+@pytest.mark.slow
 def test_from_the_command_line(folder, monkeypatch):
     monkeypatch.chdir(folder)
     (folder / "mine.toml").write_text(SPEC.format(novel='novel = ["crash", "login"]', options=OPTIONS), "utf-8")
@@ -134,7 +137,7 @@ def test_from_the_command_line(folder, monkeypatch):
 @pytest.mark.parametrize(
     ("novel", "options", "message"),
     [
-        ("", OPTIONS, 'tickets: name what is new, as in novel = ["returns"]'),
+        ("", OPTIONS, 'tickets: set the new class, as in novel = ["returns"]'),
         ('novel = ["crush"]', OPTIONS, "tickets, novel crush: subtype has no rows of 'crush': it holds 'crash'"),
         ('novel = ["crash"]', OPTIONS.replace('"topic"', '"topik"'), "no column 'topik'.*Did you mean 'topic'"),
         (
@@ -153,7 +156,7 @@ def test_from_the_command_line(folder, monkeypatch):
         (
             'novel = ["crash"]',
             OPTIONS.replace('"queue"', '"team"'),
-            "a class 'novel', as new rows are called here",
+            "a class 'novel', the name of new rows",
         ),
         ('novel = ["crash"]', OPTIONS.replace("tickets.parquet", "photos"), "no columns of numbers for features"),
         ('novel = ["crash"]', OPTIONS + ', known = "bill"', "no rows of 'bill': it holds 'access'"),
@@ -166,6 +169,7 @@ def test_wrong_words_are_told_before_anything_runs(folder, novel, options, messa
     assert store.all() == []
 
 
+@pytest.mark.slow
 def test_another_table_of_the_same_name_is_noticed(folder):
     spec = parse_spec(SPEC.format(novel='novel = ["crash"]', options=OPTIONS), "mine")
     store = Store(folder / "s.sqlite")
@@ -174,5 +178,5 @@ def test_another_table_of_the_same_name_is_noticed(folder):
     elsewhere = folder / "elsewhere"
     elsewhere.mkdir()
     frame.assign(a=frame["a"] + 1).to_parquet(elsewhere / "tickets.parquet")
-    with pytest.raises(ValueError, match="the store holds runs on other rows of table"):
+    with pytest.raises(ValueError, match="the store has runs on other rows of table"):
         sweep(spec, store, data_dir=elsewhere)

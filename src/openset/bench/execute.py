@@ -1,0 +1,169 @@
+"""Carry out one run: build the problem, fit the method, score the test rows, or solve the problem exactly."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import sys
+import time
+import traceback
+import warnings
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from openset.bench.problems import BenchProblem, build_problem, get_source
+from openset.bench.provenance import environment
+from openset.bench.runs import Run, RunResult
+from openset.learn.memory import TrainingMemory
+from openset.methods._network import NetworkClassifier
+from openset.registry import get_method
+from openset.stats.metrics import auprc, auroc, evaluate, oscr
+
+_TRAINING = TrainingMemory()
+"""Source-only, MSP, entropy, maximum logit and energy follow each other in a split, and share one training."""
+
+
+def execute(run: Run, data_dir: Path | None) -> RunResult:
+    """Carry out a run; an exception becomes a result with its traceback."""
+    try:
+        solve = get_source(run.dataset).solve
+        result = _fitted(run, data_dir) if solve is None else _solved(solve, run, data_dir)
+    except Exception:
+        result = RunResult(failure=traceback.format_exc())
+    return replace(result, environment=environment())
+
+
+def execute_on_one_thread(run: Run, data_dir: Path | None) -> RunResult:
+    """The same on one thread, so that the numbers do not depend on the number of cores; workers call this."""
+    _use_one_thread()
+    return execute(run, data_dir)
+
+
+def _fitted(run: Run, data_dir: Path | None) -> RunResult:
+    estimator = _load(run.method)
+    started = time.perf_counter()
+    problem = load_problem(run, data_dir)
+    model = estimator(**json.loads(run.parameters), random_state=run.seed)
+    built, cpu = time.perf_counter(), time.process_time()
+    with warnings.catch_warnings(record=True) as caught, _TRAINING.used() as memory:
+        warnings.simplefilter("always")
+        model.fit(problem.X, problem.y, problem.X_target)
+        fitted = time.perf_counter()
+        metrics = evaluate(model, problem.X_test, problem.y_test).to_dict()
+    scored, cpu = time.perf_counter(), time.process_time() - cpu
+    estimate, heads = model.novel_fraction_, _heads(model, problem)
+    tested = [head["auprc"] for head in heads if "auprc" in head]
+    return RunResult(
+        metrics={
+            **metrics,
+            **({"best_head_auprc": max(tested)} if tested else {}),
+            "novel_fraction": problem.novel_fraction,
+            "estimated_fraction": estimate.value,
+            "estimated_low": estimate.low,
+            "estimated_high": estimate.high,
+        },
+        seconds={
+            "data": built - started,
+            "fit": fitted - built + memory.spared[0],
+            "score": scored - fitted,
+            "cpu": cpu + memory.spared[1],
+        },
+        heads=heads,
+        manifest_checksum=problem.manifest_checksum,
+        stand_in_for=problem.stand_in_for,
+        warnings=sorted({str(warning.message) for warning in caught}),
+    )
+
+
+def _solved(solve: Callable[..., dict[str, float]], run: Run, data_dir: Path | None) -> RunResult:
+    started = time.perf_counter()
+    problem = load_problem(run, data_dir)
+    built, cpu = time.perf_counter(), time.process_time()
+    metrics = solve(run.method, problem, **json.loads(run.options))
+    solved, cpu = time.perf_counter(), time.process_time() - cpu
+    return RunResult(
+        metrics={**metrics, "novel_fraction": problem.novel_fraction},
+        seconds={"data": built - started, "fit": solved - built, "score": 0.0, "cpu": cpu},
+        manifest_checksum=problem.manifest_checksum,
+        stand_in_for=problem.stand_in_for,
+    )
+
+
+def forget_problems() -> None:
+    """Build problems anew from now on: the user may have changed a file."""
+    _problem_of.cache_clear()
+
+
+def load_problem(run: Run, data_dir: Path | None) -> BenchProblem:
+    """Build the problem of a run."""
+    return _problem_of(replace(run, method="", parameters=""), data_dir)  # equal for all methods of a split
+
+
+@functools.lru_cache(maxsize=1)
+def _problem_of(run: Run, data_dir: Path | None) -> BenchProblem:
+    """The last problem stays in memory: runs come split by split, so the methods of a split share it."""
+    encoder = {"encoder": run.encoder} if run.encoder else {}
+    options = json.loads(run.options)
+    return build_problem(run.dataset, run.setting, run.novel, run.seed, data_dir, **options, **encoder)
+
+
+def _heads(model: Any, problem: BenchProblem) -> list[dict[str, Any]]:
+    """CoLOR's table of heads as plain values; nothing for other methods."""
+    if not hasattr(model, "heads_"):
+        return []
+    selected = np.atleast_1d(model.selected_)
+    chosen = {(int(record["member"]), int(record["step"])): int(record["head"]) for record in selected}
+    tested = _tested_heads(model, problem)
+    records = [{name: record[name].item() for name in model.heads_.dtype.names} for record in model.heads_]
+    return [
+        {
+            **record,
+            "selected": chosen.get((record["member"], record["step"])) == record["head"],
+            **(tested[record["member"], record["head"]] if (record["member"], record["step"]) in chosen else {}),
+        }
+        for record in records
+    ]
+
+
+def _tested_heads(model: Any, problem: BenchProblem) -> dict[tuple[int, int], dict[str, float]]:
+    """Metrics on the test rows of every head of the network that was kept, by member and head."""
+    novel = problem.y_test == problem.novel_label
+    scores = model.head_scores(problem.X_test)
+    members = list(range(len(scores)))
+    if not np.ndim(model.selected_):  # one choice for all members, whose scores are averaged
+        scores, members = scores.mean(axis=0, keepdims=True), [int(model.selected_["member"])]
+    correct = model.predict_known(problem.X_test) == problem.y_test
+    return {
+        (member, head): {
+            "auroc": auroc(novel, score),
+            "auprc": auprc(novel, score),
+            "oscr": oscr(novel, score, correct),
+        }
+        for member, of_heads in zip(members, scores, strict=True)
+        for head, score in enumerate(of_heads.T)
+    }
+
+
+@functools.cache
+def _use_one_thread() -> None:
+    """Limit the libraries that are loaded, and by environment variables those that will be."""
+    for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+        os.environ[name] = "1"
+    from threadpoolctl import threadpool_limits
+
+    threadpool_limits(1)
+    if "torch" in sys.modules:
+        sys.modules["torch"].set_num_threads(1)
+
+
+def _load(method: str) -> type[Any]:
+    """The class of a method, after the slow imports of its first fit: they do not count as a run's time."""
+    found = get_method(method).load()
+    if issubclass(found, NetworkClassifier):
+        import torch._dynamo  # noqa: F401  (torch imports it in its first optimiser step)
+    return found

@@ -13,8 +13,6 @@ from typer.testing import CliRunner
 
 import openset
 from openset.cli import app
-from openset.commands.demo import run_demo
-from openset.shift.digits import GROUPS, digits_problem
 
 COMMAND = [sys.executable, "-m", "openset.cli"]
 
@@ -104,29 +102,3 @@ def test_help_tells_the_exit_codes():
 def test_a_wrong_command_exits_with_2():
     assert run("nonsense").exit_code == 2
     assert run("demo", "--seeds", "0").exit_code == 2
-
-
-def test_the_demos_problem_is_a_background_shift():
-    problem = digits_problem(0)
-    assert problem.novel_fraction == pytest.approx(0.08, abs=0.005)
-    assert set(problem.y) == {"0–2", "3–5", "6–8"} and len(GROUPS) == 3
-    assert set(problem.y_test) == {"0–2", "3–5", "6–8", "novel"}
-    rows = [tuple(row) for part in (problem.X, problem.X_target, problem.X_test) for row in part]
-    assert len(set(rows)) == len(rows)  # no image is in two parts
-
-
-def test_the_demo_prints_a_table_and_draws(tmp_path, capsys, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    runs = run_demo(seeds=1, steps=60, out=tmp_path / "scores.png")
-    assert [r.method for r in runs] == ["source_only", "dd", "color"]
-    printed = capsys.readouterr().out
-    for word in ("AUROC", "AUPRC", "OSCR", "top-1", "novel fraction", "true", "color"):
-        assert word in printed
-    assert (tmp_path / "scores.png").read_bytes().startswith(b"\x89PNG")
-    assert [path.name for path in tmp_path.iterdir()] == ["scores.png"]
-
-
-def test_without_matplotlib_the_demo_names_the_extra(tmp_path, capsys, monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    run_demo(seeds=1, steps=50, out=tmp_path / "scores.png")
-    assert "openset[plot]" in capsys.readouterr().out.replace("\n", "")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import sys
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -74,23 +73,6 @@ def methods(
         about = f"{method.title}\n[dim]{method.class_name}; {method.reference}[/dim]"
         table.add_row(f"[bold]{method.name}[/bold]", about, method.needs, method.assumes)
     Console().print(table)
-
-
-@app.command()
-def demo(
-    seeds: Annotated[int, typer.Option(min=1, help="How many splits to average over.")] = 3,
-    steps: Annotated[int, typer.Option(min=50, help="Training steps; CoLOR takes 1500 at most.")] = 3000,
-    out: Annotated[Path, typer.Option(help="Where to write the histogram of scores.")] = Path("openset-demo.png"),
-) -> None:
-    """A new digit in a shifted batch: CoLOR beside a discriminator.
-
-    Known are three groups of scikit-learn's digits whose mix differs between source and target; digit 9 is new.
-
-    Example: openset demo --seeds 1
-    """
-    from openset.commands.demo import run_demo
-
-    run_demo(seeds=seeds, steps=steps, out=out)
 
 
 if __name__ == "__main__":

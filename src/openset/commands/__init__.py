@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import typer
 
+from openset.commands.demo import demo
 from openset.commands.export import export
 from openset.commands.fit import fit
 from openset.commands.look import compare, evaluate, inspect, report
@@ -13,5 +14,5 @@ from openset.commands.simulate import simulate
 
 def add_commands(app: typer.Typer) -> None:
     """Mount the commands on ``openset``."""
-    for command in (fit, score, report, inspect, compare, evaluate, simulate, export):
+    for command in (fit, score, report, inspect, compare, evaluate, simulate, export, demo):
         app.command()(command)

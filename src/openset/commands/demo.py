@@ -1,32 +1,53 @@
-"""The demo: scikit-learn's digits as a real background-shift problem, in under a minute."""
+"""``openset demo``: a new digit in a shifted batch of scikit-learn's digits, in about a minute."""
 
 from __future__ import annotations
 
-import os
-import warnings
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated
 
-import numpy as np
-from joblib import Parallel, delayed, parallel_config
-from numpy.typing import NDArray
+import typer
 
-from openset._utils.progress import progress_bar
-from openset.errors import FitWarning, MissingExtraError
-from openset.methods.color import CoLOR
-from openset.registry import get_method
-from openset.shift.digits import NOVEL_DIGIT, digits_problem
-from openset.stats.metrics import OpenSetMetrics, evaluate
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from openset.stats.metrics import OpenSetMetrics
 
 METHODS = ("source_only", "dd", "color")
 MEMBERS = 3
-"""Networks a method trains together: single ones scatter widely on a few hundred rows, of all methods alike."""
+"""Networks that a method trains together: on a few hundred rows the results of single networks vary widely."""
+COLUMNS = {"auroc": "AUROC", "auprc": "AUPRC", "oscr": "OSCR", "top1": "top-1"}
+
+
+def demo(
+    seeds: Annotated[int, typer.Option(min=1, help="Number of splits to average over.")] = 3,
+    steps: Annotated[int, typer.Option(min=50, help="Training steps; CoLOR takes 1500 at most.")] = 3000,
+    out: Annotated[Path, typer.Option(help="File for the histogram of scores.")] = Path("openset-demo.png"),
+) -> None:
+    """A new digit in a shifted batch: CoLOR beside a discriminator.
+
+    Three groups of scikit-learn's digits are known, with other shares in target than in source. Digit 9 is new.
+
+    Example: openset demo --seeds 1
+    """
+    from rich.console import Console
+
+    from openset.errors import MissingExtraError
+
+    runs = fit_all(seeds, steps)
+    _print_table(runs, seeds)
+    try:
+        _draw(runs[: len(METHODS)], out)
+    except MissingExtraError as error:
+        Console().print(f"No picture: {error}", markup=False)
+    else:
+        Console().print(f"Histograms of the scores of test rows: [bold]{out}[/bold]")
 
 
 @dataclass(frozen=True)
 class DemoRun:
-    """One method on one split, with its scores of the held-out rows."""
+    """One method on one split, with its scores of the test rows."""
 
     method: str
     seed: int
@@ -38,14 +59,46 @@ class DemoRun:
     threshold: float
 
 
+def fit_all(seeds: int, steps: int) -> list[DemoRun]:
+    """Fit the three methods on every split, in parallel; ordered by split and method."""
+    import os
+
+    from joblib import Parallel, delayed, parallel_config
+
+    from openset._utils.progress import progress_bar
+
+    # the slowest first, so that workers finish together; one thread each, because more threads slow down small
+    # matrix products
+    jobs = [(method, seed) for method in reversed(METHODS) for seed in range(seeds)]
+    workers = min(os.cpu_count() or 1, len(jobs))
+    runs: list[DemoRun] = []
+    with (
+        progress_bar("fitting") as update,
+        parallel_config(backend="loky", inner_max_num_threads=1, n_jobs=workers),
+    ):
+        update(0, len(jobs), "")
+        for run in Parallel(return_as="generator_unordered")(delayed(fit_one)(*job, steps) for job in jobs):
+            runs.append(run)
+            update(len(runs), len(jobs), f"{run.method}, split {run.seed + 1}")
+    return sorted(runs, key=lambda run: (run.seed, METHODS.index(run.method)))
+
+
 def fit_one(method: str, seed: int, steps: int) -> DemoRun:
-    """Fit one method on one split and score its held-out rows."""
+    """Fit one method on one split and score its test rows."""
+    import warnings
+
+    from openset.errors import FitWarning
+    from openset.methods.color import CoLOR
+    from openset.registry import get_method
+    from openset.shift.digits import digits_problem
+    from openset.stats.metrics import evaluate
+
     problem = digits_problem(seed)
-    own = {"max_steps": min(steps, CoLOR().max_steps or steps)}  # CoLOR's default, which is an ensemble
+    own = {"max_steps": min(steps, CoLOR().max_steps or steps)}  # CoLOR's default is an ensemble already
     given = own if method == "color" else {"members": MEMBERS, "max_steps": steps}
     model = get_method(method).make(**given, random_state=seed)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FitWarning)  # a few hundred rows cannot promise an FPR of 1 %
+        warnings.simplefilter("ignore", FitWarning)  # a few hundred rows cannot guarantee an FPR of 1 %
         model.fit(problem.X, problem.y, problem.X_target)
     return DemoRun(
         method,
@@ -59,63 +112,27 @@ def fit_one(method: str, seed: int, steps: int) -> DemoRun:
     )
 
 
-def run_demo(*, seeds: int, steps: int, out: Path) -> list[DemoRun]:
-    """Fit the three methods on several splits, print a table and draw the scores of the first split."""
-    # the longest first, so that the workers finish together; one thread each, since such small products gain
-    # nothing from more and threads that wait for each other lose much
-    jobs = [(method, seed) for method in reversed(METHODS) for seed in range(seeds)]
-    runs: list[DemoRun] = []
-    with (
-        progress_bar("fitting") as update,
-        parallel_config(backend="loky", inner_max_num_threads=1, n_jobs=min(os.cpu_count() or 1, len(jobs))),
-    ):
-        update(0, len(jobs), "")
-        for run in Parallel(return_as="generator_unordered")(
-            delayed(fit_one)(method, seed, steps) for method, seed in jobs
-        ):
-            runs.append(run)
-            update(len(runs), len(jobs), f"{run.method}, split {run.seed + 1}")
-    runs.sort(key=lambda run: (run.seed, METHODS.index(run.method)))
-    _print_table(runs, seeds)
-    try:
-        _draw(runs[: len(METHODS)], out)
-    except MissingExtraError as error:
-        _console().print(f"No picture: {error}", markup=False)
-    else:
-        _console().print(f"Histograms of the scores on held-out rows: [bold]{out}[/bold]")
-    return runs
-
-
-def _console() -> Any:
-    from rich.console import Console
-
-    return Console()
-
-
 def _print_table(runs: list[DemoRun], seeds: int) -> None:
+    from rich.console import Console
     from rich.table import Table
 
     splits = f"{seeds} splits" if seeds > 1 else "1 split"
-    table = Table(
-        title=f"A new digit under background shift (held-out target rows, {splits})",
-        title_justify="left",
-    )
+    table = Table(title=f"A new digit under background shift (test rows, {splits})", title_justify="left")
     table.add_column("method")
-    for heading in ("AUROC", "AUPRC", "OSCR", "top-1", "novel"):
+    for heading in (*COLUMNS.values(), "novel"):
         table.add_column(heading, justify="right", no_wrap=True)
     for name in METHODS:
         of_method = [run for run in runs if run.method == name]
-        cells = [
-            _mean_sd([getattr(run.metrics, key) for run in of_method])
-            for key in ("auroc", "auprc", "oscr", "top1")
-        ]
+        cells = [_mean_sd([getattr(run.metrics, metric) for run in of_method]) for metric in COLUMNS]
         style = "bold" if name == "color" else ""
         table.add_row(name, *cells, _mean_sd([run.estimated for run in of_method]), style=style)
-    true = _mean_sd([run.true for run in runs[:: len(METHODS)]])
     table.add_section()
-    table.add_row("true", "", "", "", "", true, style="dim")
-    _console().print(table)
-    _console().print(
+    table.add_row(
+        "true", *[""] * len(COLUMNS), _mean_sd([run.true for run in runs[:: len(METHODS)]]), style="dim"
+    )
+    console = Console()
+    console.print(table)
+    console.print(
         f"Means ± sd over splits. CoLOR with its defaults, the others as {MEMBERS} networks each; "
         "novel = estimated novel fraction.",
         style="dim",
@@ -123,28 +140,36 @@ def _print_table(runs: list[DemoRun], seeds: int) -> None:
 
 
 def _mean_sd(values: list[float]) -> str:
+    import numpy as np
+
     return f"{np.mean(values):.2f} ±{np.std(values):.2f}"
 
 
 def _draw(runs: list[DemoRun], out: Path) -> None:
+    """Draw the histograms of the scores, one panel per method."""
+    import numpy as np
+
+    from openset.errors import MissingExtraError
+    from openset.registry import get_method
+    from openset.shift.digits import NOVEL_DIGIT
+
     try:
         from matplotlib.figure import Figure
     except ImportError:
         raise MissingExtraError("the histogram", "plot") from None
     figure = Figure(figsize=(12, 3.9), layout="constrained")
     for axis, run in zip(figure.subplots(1, len(runs)), runs, strict=True):
-        score, novel, threshold = run.score, run.is_novel, run.threshold
-        bins = np.histogram_bin_edges(score, bins=30)
-        axis.hist(score[~novel], bins, color="#4c78a8", alpha=0.75, label="known digits")
-        axis.hist(score[novel], bins, color="#e4572e", alpha=0.85, label=f"digit {NOVEL_DIGIT} (new)")
-        if np.isfinite(threshold):
-            axis.axvline(threshold, color="black", linestyle="--", linewidth=1, label="threshold")
+        bins = np.histogram_bin_edges(run.score, bins=30)
+        axis.hist(run.score[~run.is_novel], bins, color="#4c78a8", alpha=0.75, label="known digits")
+        axis.hist(run.score[run.is_novel], bins, color="#e4572e", alpha=0.85, label=f"digit {NOVEL_DIGIT} (new)")
+        if np.isfinite(run.threshold):
+            axis.axvline(run.threshold, color="black", linestyle="--", linewidth=1, label="threshold")
         axis.set_yscale("symlog", linthresh=1)
         axis.set_ylim(bottom=0)
         axis.set_title(get_method(run.method).class_name)
         axis.set_xlabel("novelty score (higher = more novel)")
-        axis.set_ylabel("held-out target rows")
+        axis.set_ylabel("test rows")
     handles, labels = axis.get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False)
-    figure.suptitle("Novelty scores of held-out target rows, first split")
+    figure.suptitle("Novelty scores of test rows, first split")
     figure.savefig(out, dpi=130)

@@ -49,16 +49,16 @@ docs: $(BASE)  ## the site, into site/; a warning is an error
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 	@echo "Written: site/index.html"
 
-net: $(STAMP)  ## write the net's hashes anew, where numbers were changed on purpose
+net: $(STAMP)  ## write the net's hashes again, after numbers were changed on purpose
 	@OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 PYTHONPATH=tests $(BIN)/python -m net.fixture
 
-evidence: $(STAMP)  ## the statistical evidence that takes longer than a test may; writes docs/evidence
+evidence: $(STAMP)  ## statistical evidence that takes too long for a test; writes docs/evidence
 	@$(BIN)/python benchmarks/evidence.py
 
 benchmark: $(STAMP)  ## speed and memory, as ratios measured in one run
 	@$(BIN)/python benchmarks/train_step.py
 
-constraints: $(STAMP)  ## write constraints.txt anew from what is installed
+constraints: $(STAMP)  ## write constraints.txt again from what is installed
 	@$(BIN)/python -m pip freeze --exclude-editable | sed -E 's/^(torch==[0-9.]+).*/\1/' > constraints.txt
 	@touch $(BASE) $(STAMP)
 

@@ -1,6 +1,6 @@
 """Runs the examples of a page: Python blocks as one program, console blocks through the commands, in order.
 
-A TOML block is a file, which its first line names.
+A TOML block is a file; its first line has the name.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ _BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", flags=re.DOTALL | re.MULTILINE)
 
 
 def blocks(page):
-    """The kind and the text of every fenced block."""
+    """Return the kind and the text of every fenced block."""
     return _BLOCK.findall((ROOT / page).read_text(encoding="utf-8"))
 
 
 def run_page(page, names=None):
-    """Run a page where the process stands; ``names`` are there from the start. Gives what its program defined."""
+    """Run a page in the current folder, with ``names`` defined at the start; return what its program defined."""
     module = ModuleType("page")  # a module, so that its classes can be pickled
     vars(module).update(names or {})
     sys.modules["page"] = module
@@ -45,7 +45,7 @@ def run_page(page, names=None):
 
 
 def run_line(line, page):
-    """One line of a console block: a command of ours behind a prompt."""
+    """Run one line of a console block: an openset command after a prompt."""
     assert line.startswith("$ openset "), f"{page}: a console block has commands only, not {line!r}"
     done = CliRunner().invoke(app, shlex.split(line.removeprefix("$ openset ")), env={"COLUMNS": "80"})
     assert done.exit_code == 0, f"{page}: {line}\n{done.output}"

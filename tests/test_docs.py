@@ -1,4 +1,4 @@
-"""The README's and the pages' own examples run; links and figures lead somewhere; the site builds."""
+"""No single module: README, CONTRIBUTING and pages: examples run, links work, prose is wrapped, site builds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The house's docstrings as Markdown, for the page of the Python interface."""
+"""Docstrings as Markdown, for the page of the Python interface."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ class MarkdownDocstrings(griffe.Extension):
     """Sections become bold words, parameters a list, doctests code."""
 
     def on_instance(self, *, obj: Any, **_: Any) -> None:
-        """Rewrite an object's docstring when it has been read."""
+        """Rewrite the docstring of an object after it was read."""
         if obj.docstring is not None:
             obj.docstring.value = as_markdown(obj.docstring.value)
 
 
 def as_markdown(text: str) -> str:
-    """A docstring in Markdown.
+    """Return a docstring as Markdown.
 
     >>> print(as_markdown("Add.\\n\\nParameters\\n----------\\na, b : numbers\\n    or arrays"))
     Add.

@@ -9,9 +9,8 @@ from collections.abc import Callable, Iterable, Mapping
 from numbers import Integral, Real
 from typing import Any, NoReturn, TypeVar, cast
 
-from openset.errors import Parameter, ParameterError
-
 from openset._utils.text import did_you_mean
+from openset.errors import Parameter, ParameterError
 
 Init = TypeVar("Init", bound=Callable[..., None])
 

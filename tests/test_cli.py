@@ -9,25 +9,18 @@ import subprocess
 import sys
 
 import pytest
-from typer.testing import CliRunner
 
 import openset
-from openset.cli import app
-
-COMMAND = [sys.executable, "-m", "openset.cli"]
-
-
-def run(*arguments):
-    return CliRunner().invoke(app, list(arguments), env={"COLUMNS": "80", "NO_COLOR": "1"})
+from command_line import COMMAND, QUICK, call
 
 
 def test_help_lists_the_commands_and_fits_80_columns():
     for arguments in (["--help"], ["demo", "--help"], ["methods", "--help"]):
-        result = run(*arguments)
+        result = call(*arguments)
         assert result.exit_code == 0
         assert max(map(len, result.output.splitlines())) <= 80
-    assert "demo" in run("--help").output and "methods" in run("--help").output
-    assert "Example: openset demo" in run("demo", "--help").output
+    assert "demo" in call("--help").output and "methods" in call("--help").output
+    assert "Example: openset demo" in call("demo", "--help").output
 
 
 def test_version():
@@ -57,9 +50,9 @@ def test_help_imports_nothing_heavy():
 
 
 def test_methods_as_a_table_and_as_json():
-    table = run("methods").output
+    table = call("methods").output
     assert max(map(len, table.splitlines())) <= 80
-    listed = json.loads(run("methods", "--json").output)
+    listed = json.loads(call("methods", "--json").output)
     assert [m["name"] for m in listed][:1] == ["color"]
     for method in listed:
         assert method["name"] in table
@@ -94,11 +87,30 @@ def test_no_color_leaves_no_colour_even_on_a_terminal():
 
 
 def test_help_tells_the_exit_codes():
-    shown = " ".join(run("--help").output.split())
+    shown = " ".join(call("--help").output.split())
     for words in ("0 done", "2 wrong input", "130 interrupted", "NO_COLOR"):
         assert words in shown
 
 
 def test_a_wrong_command_exits_with_2():
-    assert run("nonsense").exit_code == 2
-    assert run("demo", "--seeds", "0").exit_code == 2
+    assert call("nonsense").exit_code == 2
+    assert call("demo", "--seeds", "0").exit_code == 2
+
+
+@pytest.mark.slow
+def test_a_real_process_from_fit_to_evaluate(problem_files, tmp_path):
+    environment = {**os.environ, "NO_COLOR": "1", "OMP_NUM_THREADS": "1"}
+
+    def run(*arguments):
+        return subprocess.run([*COMMAND, *map(str, arguments)], capture_output=True, text=True, cwd=tmp_path,
+                              env=environment, check=False)  # fmt: skip
+
+    done = run("fit", problem_files / "source.parquet", problem_files / "target.csv", "--label", "kind", *QUICK,
+               "--id", "rid", "--out", "run")  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "\x1b" not in done.stdout and done.stdout.startswith("Verdict: ")
+    done = run("score", "run", problem_files / "target.npz", "--out", "scored.jsonl", "--json")
+    assert json.loads(done.stdout) == {"rows": 400, "out": "scored.jsonl"}
+    assert run("evaluate", "run", problem_files / "labelled.csv").returncode == 0
+    failed = run("inspect", "nothing")
+    assert failed.returncode == 2 and failed.stderr.startswith("error: ") and failed.stdout == ""

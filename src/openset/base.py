@@ -23,7 +23,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from openset._utils.arrays import FLOAT_TYPES, as_labels, as_rows, resolve_novel_label, with_novel
 from openset._utils.params import check_choice, check_number, fitted_attributes
-from openset.errors import FitWarning
+from openset.errors import FitWarning, Parameter, ParameterError
 from openset.problem import (
     Decision,
     FitScores,
@@ -256,9 +256,10 @@ class OpenSetClassifier(ClassifierMixin, BaseEstimator):
                 "learned. Pass X_target to tell rows of that one class from new ones (PU learning)."
             )
         if has_target and self.novel_label_ in known:
-            raise ValueError(
-                f"y contains the label {self.novel_label_!r}, which is to mark novel rows: "
-                "pass another novel_label=..., or remove those rows from the source."
+            raise ParameterError(
+                f"y contains the label {self.novel_label_!r}, which is to mark novel rows: pass another ",
+                Parameter("novel_label", ...),
+                ", or remove those rows from the source.",
             )
 
     def _check_rows(self, X: Any, name: str, *, reset: bool) -> NDArray[np.floating]:

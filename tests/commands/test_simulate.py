@@ -5,15 +5,8 @@ from __future__ import annotations
 import json
 
 import pytest
-from typer.testing import CliRunner
 
-from openset.cli import app
-
-QUICK = ("--method", "mahalanobis", "--set", "validation_fraction=0.4")
-
-
-def call(*arguments):
-    return CliRunner().invoke(app, list(map(str, arguments)), env={"COLUMNS": "80", "NO_COLOR": "1"})
+from command_line import QUICK, call
 
 
 def simulate(folder, *more):
@@ -58,6 +51,8 @@ def test_color_with_few_steps(problem_files):
         (("--method", "nothing"), "nothing"),
         (("--set", "depth=3"), "no parameter 'depth'"),
         (("--features", "town"), "holds no numbers"),
+        (("--set", "fpr=0.1"), "parameters has fpr: use --fpr of the run instead"),
+        (("--set", "max_density_ratio=3"), "use --max-density-ratio of the run instead"),
     ],
 )
 def test_wrong_input_is_one_message_and_exit_code_2(problem_files, more, message):
@@ -71,9 +66,3 @@ def test_missing_files_and_labels(problem_files, tmp_path):
     assert done.exit_code == 2 and "none.csv" in done.stderr
     done = call("simulate", problem_files / "source.parquet", problem_files / "target.parquet")
     assert done.exit_code == 2 and "--label" in done.stderr
-
-
-def test_help_has_an_example_and_fits_80_columns():
-    shown = call("simulate", "--help")
-    assert "Example: openset simulate" in shown.output
-    assert max(map(len, shown.output.splitlines())) <= 80

@@ -8,14 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import openset
-from openset.pipeline.scored_table import assumed_ratio, class_columns, score_rows
+from openset.pipeline.scored_table import assumed_ratio, class_columns, predictions
 from product_files import make_rows
 
 
 def test_a_closed_set_model_scores_no_table():
     X, y = make_rows(np.random.default_rng(0), {"cat": 60, "dog": 60})
     with pytest.raises(ValueError, match="without a target"):
-        score_rows(openset.KNN().fit(X, y), X, np.arange(120))
+        predictions(openset.KNN().fit(X, y), X)
 
 
 @given(st.lists(st.sampled_from(["a", "value", "value_", "novel", "", "0"]), max_size=8))

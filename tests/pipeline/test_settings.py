@@ -49,7 +49,7 @@ def test_flags_win_and_replace_the_kind_of_features(tmp_path):
         ({"seed": -1}, "seed=-1"),
         ({"label": 3}, "label=3"),
         ({"skip_bad": "yes"}, "expected True or False"),
-        ({"parameters": {"random_state": 3}}, "use fpr, max_density_ratio and seed"),
+        ({"parameters": {"random_state": 3}}, "parameters has random_state: use seed of the run instead"),
         ({"parameters": 3}, "expected names and values"),
     ],
 )

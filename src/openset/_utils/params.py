@@ -7,9 +7,10 @@ import inspect
 import math
 from collections.abc import Callable, Iterable, Mapping
 from numbers import Integral, Real
-from typing import Any, TypeVar, cast
+from typing import Any, NoReturn, TypeVar, cast
 
 from openset._utils.text import did_you_mean
+from openset.errors import Parameter, ParameterError
 
 Init = TypeVar("Init", bound=Callable[..., None])
 
@@ -19,7 +20,7 @@ def check_integer(name: str, value: Any, *, low: int = 1, optional: bool = False
     if optional and value is None:
         return
     if not isinstance(value, Integral) or isinstance(value, bool) or value < low:
-        raise ValueError(f"{name}={value!r} is not valid: expected an integer of at least {low}.")
+        _refuse(name, value, f"an integer of at least {low}")
 
 
 def check_number(
@@ -44,18 +45,18 @@ def check_number(
         or (open_high and value == high)
     ):
         left, right = "(" if open_low else "[", ")" if open_high or high == math.inf else "]"
-        raise ValueError(
-            f"{name}={value!r} is not valid: expected a number in {left}{low:g}, {high:g}{right}"
-            + (" or None." if optional else ".")
-        )
+        _refuse(name, value, f"a number in {left}{low:g}, {high:g}{right}{' or None' if optional else ''}")
 
 
 def check_numbers(name: str, values: Any, expected: str, *, high: float = math.inf) -> None:
     """Raise unless ``values`` is a non-empty list of numbers in (0, high); ``expected`` describes it in words."""
     if isinstance(values, str) or not isinstance(values, Iterable) or not list(values):
-        raise ValueError(f"{name}={values!r} is not valid: expected {expected}.")
+        _refuse(name, values, expected)
     for value in values:
-        check_number(f"{name} entry", value, high=high, open_low=True, open_high=True)
+        try:
+            check_number("entry", value, high=high, open_low=True, open_high=True)
+        except ParameterError as error:
+            raise ParameterError(Parameter(name), f" {error}") from None
 
 
 def check_choice(name: str, value: Any, choices: Iterable[Any]) -> None:
@@ -63,13 +64,17 @@ def check_choice(name: str, value: Any, choices: Iterable[Any]) -> None:
     allowed = list(choices)
     # `in` alone would accept 1 for True
     if not any(value is choice or (isinstance(value, str) and value == choice) for choice in allowed):
-        raise ValueError(f"{name}={value!r} is not valid: expected one of {', '.join(map(repr, allowed))}.")
+        _refuse(name, value, f"one of {', '.join(map(repr, allowed))}")
 
 
 def check_flag(name: str, value: Any) -> None:
     """Raise unless ``value`` is True or False."""
     if not isinstance(value, bool):
-        raise ValueError(f"{name}={value!r} is not valid: expected True or False.")
+        _refuse(name, value, "True or False")
+
+
+def _refuse(name: str, value: Any, expected: str) -> NoReturn:
+    raise ParameterError(Parameter(name, value), f" is not valid: expected {expected}.")
 
 
 def takes_parameters_of(

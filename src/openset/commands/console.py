@@ -1,4 +1,4 @@
-"""How the commands speak: text on stdout, errors in one message on stderr, exit codes."""
+"""What commands print: text and tables on stdout, one message for an error on stderr, exit codes."""
 
 from __future__ import annotations
 
@@ -8,9 +8,12 @@ import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+if TYPE_CHECKING:
+    from openset.errors import Parameter
 
 BAD_INPUT, FAILED, INTERRUPTED, TERMINATED = 2, 1, 130, 143
 
@@ -20,13 +23,16 @@ AsJson = Annotated[bool, typer.Option("--json", help="For machines: print one JS
 
 
 @contextmanager
-def helpful_errors(verbose: bool, flags: Mapping[str, str] | None = None) -> Iterator[None]:
+def helpful_errors(
+    verbose: bool, context: typer.Context | None = None, options: Mapping[str, str] | None = None
+) -> Iterator[None]:
     """One message and an exit code in place of a traceback: 2 for what the user gave, 1 for a failing machine.
 
-    ``flags`` says how words of the Python interface are put on the command line. An interrupt and a request to
-    terminate unwind, so that nothing half-written stays. Other errors are ours, and keep their traceback.
+    A parameter that an error names is written as the option of the command in ``context``; ``options`` has the
+    parameters whose option has another name. An interrupt and a request to terminate unwind, so that nothing
+    half-written stays. Other errors are ours, and keep their traceback.
     """
-    from openset.errors import MissingExtraError
+    from openset.errors import MissingExtraError, ParameterError
 
     with _terminating():
         try:
@@ -35,10 +41,10 @@ def helpful_errors(verbose: bool, flags: Mapping[str, str] | None = None) -> Ite
             _tell("interrupted: nothing was written.", verbose)
             raise typer.Exit(INTERRUPTED) from None
         except (ValueError, FileNotFoundError, IsADirectoryError, MissingExtraError) as error:
-            message = " ".join(str(error).split())
-            for words, flag in (flags or {}).items():
-                message = message.replace(words, flag)
-            _tell(message, verbose)
+            message = str(error)
+            if isinstance(error, ParameterError):
+                message = error.written(lambda parameter: as_option(parameter, context, options or {}))
+            _tell(" ".join(message.split()), verbose)
             raise typer.Exit(BAD_INPUT) from None
         except BrokenPipeError:  # who reads our output has seen enough
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -46,6 +52,20 @@ def helpful_errors(verbose: bool, flags: Mapping[str, str] | None = None) -> Ite
         except OSError as error:
             _tell(f"the system refused: {error}. What was there before is unchanged.", verbose)
             raise typer.Exit(FAILED) from None
+
+
+def as_option(parameter: Parameter, context: typer.Context | None, options: Mapping[str, str]) -> str:
+    """A parameter as a command takes it: ``--fdr 0.1``, or ``--set name=value`` for one of the method."""
+    own = [] if context is None else context.command.params
+    known = {option.name: option for option in own if option.param_type_name == "option"}
+    option = known.get(options.get(parameter.name, parameter.name))
+    if option is None:
+        return f"--set {parameter}" if "set_" in known and parameter.name.isidentifier() else str(parameter)
+    flag = max(option.opts, key=len)
+    if not parameter.value or getattr(option, "is_flag", False):
+        return flag
+    (value,) = parameter.value
+    return f"{flag} {option.metavar or '...' if value is ... else value}"
 
 
 @contextmanager

@@ -15,31 +15,21 @@ from openset.commands.options import (
     IgnoreTargetLabels,
     Image,
     Label,
+    MaxDensityRatio,
     Method,
     Seed,
     Set,
     SkipBad,
     Text,
+    settings_from,
 )
 
 if TYPE_CHECKING:
     from openset.pipeline.summary import ResultSummary
 
-FLAGS = {
-    "skip_bad=True": "--skip-bad",
-    "ignore_target_labels=True": "--ignore-target-labels",
-    "or overwrite it": "or pass --overwrite",
-    "pass another novel_label=...": "pass another --set novel_label=...",
-    "evaluate it on this file": "use 'openset evaluate'",
-    "no label column is named: say": "no label column is named (--label COL): say",
-    "or pass it as text": "or pass it as --text",
-    "no use of max_density_ratio: leave it out, list rows with fdr=0.1": (
-        "no use of --max-density-ratio: leave it out, list rows with --fdr 0.1"
-    ),
-}
-
 
 def fit(
+    context: typer.Context,
     source: Annotated[
         Path | None, typer.Argument(metavar="SOURCE", help="Labelled rows.", show_default=False)
     ] = None,
@@ -59,13 +49,7 @@ def fit(
         float | None,
         typer.Option(help="Mark rows to list, at most this share of them known.", show_default="none marked"),
     ] = None,
-    max_density_ratio: Annotated[
-        float | None,
-        typer.Option(
-            help="How many times as common a known kind of row may be in TARGET.",
-            show_default="12 for color, color_paper and conop, else 1",
-        ),
-    ] = None,
+    max_density_ratio: MaxDensityRatio = None,
     seed: Seed = None,
     set_: Set = None,
     settings: Annotated[
@@ -97,41 +81,22 @@ def fit(
 
     Example: openset fit known.parquet new.parquet --label kind --out run
     """
-    with helpful_errors(verbose, FLAGS):
+    with helpful_errors(verbose, context):
         from openset._utils.extras import require
         from openset.pipeline.result import check_free
-        from openset.pipeline.settings import RunSettings, merged, parse_assignments, read_settings
+        from openset.pipeline.settings import read_settings
 
-        flags = {
-            "source": None if source is None else str(source),
-            "target": None if target is None else str(target),
-            "label": label,
-            "features": tuple(features) if features else None,
-            "text": text,
-            "image": image,
-            "id": id,
-            "encoder": encoder,
-            "method": method,
-            "fpr": fpr,
-            "fdr": fdr,
-            "max_density_ratio": max_density_ratio,
-            "seed": seed,
-            "skip_bad": skip_bad,
-            "ignore_target_labels": ignore_target_labels,
-            "parameters": parse_assignments(set_ or []) or None,
-        }
-        asked = merged(RunSettings() if settings is None else read_settings(settings), flags)
+        asked = settings_from(context, None if settings is None else read_settings(settings))
         if asked.source is None or asked.target is None:
             raise ValueError("two files are needed: openset fit SOURCE TARGET --label COL --out RUN.")
         if out is None:
             raise ValueError("no folder to write to is named: pass --out RUN.")
         check_free(out, overwrite=overwrite)
         require("pyarrow", "Writing the scored target", "data")
-        given = {name: value for name, value in vars(asked).items() if name not in ("source", "target")}
 
-        from openset.pipeline.run import run
+        from openset.pipeline.run import run_with
 
-        result = run(asked.source, asked.target, **given, progress=not quiet)
+        result = run_with(asked, asked.source, asked.target, progress=not quiet)
         result.save(out, overwrite=overwrite)
         if as_json:
             show_json(result.summary.to_dict())

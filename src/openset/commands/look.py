@@ -16,7 +16,6 @@ from openset.commands.console import (
     show_table,
     show_text,
 )
-from openset.commands.fit import FLAGS
 from openset.commands.options import SkipBad
 
 Run = Annotated[Path, typer.Argument(metavar="RUN", help="Folder that 'openset fit' wrote.")]
@@ -111,6 +110,7 @@ def compare(
 
 
 def evaluate(
+    context: typer.Context,
     run: Run,
     labelled: Annotated[Path, typer.Argument(metavar="LABELLED", help="Rows with their true labels.")],
     label: Annotated[str | None, typer.Option(metavar="COL", help="Label column. Default: the run's.")] = None,
@@ -126,7 +126,7 @@ def evaluate(
 
     Example: openset evaluate run reviewed.csv --label kind --skip-bad
     """
-    with helpful_errors(verbose, FLAGS):
+    with helpful_errors(verbose, context):
         from openset.pipeline.compare import evaluate_run
 
         metrics = evaluate_run(run, labelled, label=label, skip_bad=skip_bad, progress=not quiet)

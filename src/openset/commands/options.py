@@ -1,14 +1,18 @@
-"""Options that several commands take, each written once."""
+"""Options that several commands take, each written once, and the settings that they make up."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+if TYPE_CHECKING:
+    from openset.pipeline.settings import RunSettings
+
 
 def _method_names(begun: str) -> list[str]:
-    """For the shell: methods whose name begins so."""
+    """For the shell: methods whose name starts like this."""
     from openset.registry import methods
 
     return [method.name for method in methods("table") if method.name.startswith(begun)]
@@ -27,6 +31,13 @@ Method = Annotated[
     typer.Option(help="A method of 'openset methods'.", show_default="color", autocompletion=_method_names),
 ]
 Fpr = Annotated[float | None, typer.Option(help="Share of source that may be called novel.", show_default="0.01")]
+MaxDensityRatio = Annotated[
+    float | None,
+    typer.Option(
+        help="How many times as common a known kind of row may be in TARGET.",
+        show_default="12 for color, color_paper and conop, else 1",
+    ),
+]
 Seed = Annotated[int | None, typer.Option(help="Equal seeds give equal results.", show_default="0")]
 Set = Annotated[
     list[str] | None,
@@ -38,3 +49,19 @@ SkipBad = Annotated[
 IgnoreTargetLabels = Annotated[
     bool | None, typer.Option("--ignore-target-labels", help="Go on though TARGET has the label column.")
 ]
+
+
+def settings_from(context: typer.Context, file: RunSettings | None = None) -> RunSettings:
+    """The settings that a command was given, over those of a file: its options have the names of settings."""
+    from dataclasses import fields
+
+    from openset.pipeline.settings import RunSettings, merged, parse_assignments
+
+    given = {field.name: context.params.get(field.name) for field in fields(RunSettings)}
+    paths = {name: str(value) for name, value in given.items() if isinstance(value, Path)}
+    features, assignments = context.params.get("features"), context.params.get("set_")
+    lists = {
+        "features": tuple(features) if features else None,
+        "parameters": parse_assignments(assignments or []),
+    }
+    return merged(file or RunSettings(), {**given, **paths, **lists})

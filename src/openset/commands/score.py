@@ -9,12 +9,9 @@ import typer
 
 from openset.commands.console import AsJson, Quiet, Verbose, helpful_errors, show_json
 
-_FLAGS = {
-    "Fix them, or skip them with skip_bad=True.": "Every row must be scored: fix them first.",
-}
-
 
 def score(
+    context: typer.Context,
     run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder that 'openset fit' wrote.")],
     data: Annotated[Path, typer.Argument(metavar="DATA", help="Rows to score, with the run's columns.")],
     out: Annotated[Path, typer.Option(help="File to write; its extension says the format.")],
@@ -42,7 +39,7 @@ def score(
 
     Example: openset score run march.parquet --out march_scored.parquet
     """
-    with helpful_errors(verbose, _FLAGS):
+    with helpful_errors(verbose, context):
         from openset.pipeline.score import score as score_data
 
         rows = score_data(run, data, out, id=id, fdr=fdr, max_density_ratio=max_density_ratio, progress=not quiet)

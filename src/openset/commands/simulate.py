@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from openset.commands.console import AsJson, Quiet, Verbose, helpful_errors, show_json, show_table, show_text
-from openset.commands.fit import FLAGS
 from openset.commands.options import (
     Encoder,
     Features,
@@ -16,11 +15,13 @@ from openset.commands.options import (
     IgnoreTargetLabels,
     Image,
     Label,
+    MaxDensityRatio,
     Method,
     Seed,
     Set,
     SkipBad,
     Text,
+    settings_from,
 )
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 
 def simulate(
+    context: typer.Context,
     source: Annotated[Path, typer.Argument(metavar="SOURCE", help="Labelled rows.", show_default=False)],
     target: Annotated[Path, typer.Argument(metavar="TARGET", help="Unlabelled rows.", show_default=False)],
     label: Label = None,
@@ -42,6 +44,7 @@ def simulate(
     encoder: Encoder = None,
     method: Method = None,
     fpr: Fpr = None,
+    max_density_ratio: MaxDensityRatio = None,
     seed: Seed = None,
     set_: Set = None,
     skip_bad: SkipBad = None,
@@ -60,40 +63,12 @@ def simulate(
 
     Example: openset simulate known.parquet new.parquet --label kind --alpha 0.05
     """
-    with helpful_errors(verbose, {**FLAGS, "novel_fractions": "--alpha"}):
-        from openset.pipeline.load import FeatureMaker, read_source, read_target
-        from openset.pipeline.run import make_estimator
-        from openset.pipeline.settings import RunSettings, parse_assignments
-        from openset.pipeline.tune import AS_IT_IS, tune
+    with helpful_errors(verbose, context, {"novel_fractions": "alpha"}):
+        from openset.pipeline.simulate import SHARES
+        from openset.pipeline.simulate import simulate as simulate_files
 
-        given: dict[str, Any] = {"method": method, "fpr": fpr, "seed": seed, "skip_bad": skip_bad}
-        given |= {"ignore_target_labels": ignore_target_labels}
-        settings = RunSettings(
-            source=str(source),
-            target=str(target),
-            label=label,
-            features=tuple(features) if features else None,
-            text=text,
-            image=image,
-            id=id,
-            encoder=encoder,
-            parameters=parse_assignments(set_ or []),
-            **{name: value for name, value in given.items() if value is not None},
-        )
-        estimator = make_estimator(settings, progress=False)  # one bar for all fits
-        known, named = read_source(settings, source)
-        unknown = read_target(named, target)
-        maker = FeatureMaker(named, progress=not quiet)
-        found = tune(
-            maker(known),
-            known.y,
-            maker(unknown),
-            estimator=estimator,
-            grids={AS_IT_IS: {}},
-            novel_fractions=tuple(alpha) if alpha else (0.05, 0.1),
-            random_state=settings.seed,
-            progress=not quiet,
-        )
+        settings = settings_from(context)
+        found = simulate_files(settings, source, target, novel_fractions=alpha or SHARES, progress=not quiet)
         if as_json:
             show_json(found.to_dict())
         elif not quiet:

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from openset._utils.arrays import as_objects
 from openset._utils.text import listed
 from openset.data.readers.tables import read_table
-from openset.pipeline.load import FeatureMaker, read_labelled
+from openset.features.maker import FeatureMaker
+from openset.pipeline.load import read_labelled
 from openset.pipeline.result import SCORED, load_model, read_summary
 from openset.pipeline.summary import ResultSummary, interval_text
 
@@ -103,7 +104,7 @@ def evaluate_run(
             f"({listed(model.classes_)}): is it the right label column?"
         )
     labels = as_objects([known.get(_spelt(label), model.novel_label_) for label in given])
-    return evaluate(model, FeatureMaker(settings, progress)(records), labels).to_dict()
+    return evaluate(model, FeatureMaker(settings.encoder, progress)(records), labels).to_dict()
 
 
 def _spelt(label: Any) -> str:

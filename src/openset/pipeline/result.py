@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from openset._utils.files import check_folder_replaceable, replacing_folder
 from openset._utils.text import listed
 from openset._utils.typed import read_as, read_json
+from openset.errors import Parameter, ParameterError
 from openset.pipeline.settings import settings_of, to_toml
 from openset.pipeline.summary import MOST_CLASSES, MOST_ROWS, ResultSummary
 
@@ -132,7 +133,8 @@ def check_free(folder: Path, *, overwrite: bool) -> None:
         raise ValueError(f"{folder} holds {what}, so it is not replaced: choose another folder.")
     read_summary(folder)  # a result.json of somebody else is no run
     if not overwrite:
-        raise ValueError(f"{folder} holds a run already: choose another folder, or overwrite it.")
+        what = f"{folder} holds a run already: choose another folder, or replace it with "
+        raise ParameterError(what, Parameter("overwrite", True), ".")
 
 
 def read_summary(folder: str | PathLike[str]) -> ResultSummary:

@@ -1,4 +1,4 @@
-"""``openset.run``: from two files to an answer. (A module named ``run`` would hide the function of that name.)"""
+"""``openset.run``: from two files to an answer; ``openset.load_run``: the answer again."""
 
 from __future__ import annotations
 
@@ -20,14 +20,17 @@ from openset._utils.hashing import path_sha256
 from openset._utils.typed import plain
 from openset._version import __version__
 from openset.data.readers.records import Records
-from openset.errors import FitWarning
+from openset.errors import FitWarning, Parameter, ParameterError
+from openset.features.base import Encoder
+from openset.features.maker import FeatureMaker
 from openset.pipeline.explain import Explanation, explain
-from openset.pipeline.load import FeatureMaker, left_out, read_source, read_target
+from openset.pipeline.load import RunData, read_data
 from openset.pipeline.result import Result, load_model, read_summary
-from openset.pipeline.scored_table import ScoredTable, assumed_ratio, rows_at_fdr, score_rows
+from openset.pipeline.scored_table import ScoredTable, assumed_ratio, predictions, rows_at_fdr, scored_table
 from openset.pipeline.settings import RunSettings
 from openset.pipeline.summary import (
     Data,
+    EncodedColumn,
     Environment,
     Head,
     ListedRows,
@@ -38,6 +41,7 @@ from openset.pipeline.summary import (
     ResultSummary,
 )
 from openset.pipeline.verdict import diagnose, give_verdict
+from openset.problem import Predictions
 from openset.registry import get_method
 
 TOP_ROWS = 20
@@ -78,8 +82,8 @@ def run(
     fdr : mark the rows of :meth:`Result.novel_rows` at this false discovery rate in a column ``novel_at_fdr``
     max_density_ratio : B, how many times as common a known kind of row may be in target as in source, for
         methods that test for a new class and for ``fdr``. None: what the method assumes (CoLOR 12), else 1
-    skip_bad : leave out rows with missing or unusable values, instead of an error that names them
-    ignore_target_labels : go on where the target has the label column too, without looking at it
+    skip_bad : skip rows with missing or unusable values, instead of an error that names them
+    ignore_target_labels : accept a target that has the label column too, and ignore its labels
 
     >>> import pandas as pd
     >>> from openset import make_background_shift
@@ -90,8 +94,6 @@ def run(
     (['id', 'predicted', 'novelty_score', 'p_value'], 300)
     """
     settings = RunSettings(
-        source=_path(source),
-        target=_path(target),
         label=label,
         features=None if features is None else (features,) if isinstance(features, str) else tuple(features),
         text=text,
@@ -107,31 +109,26 @@ def run(
         ignore_target_labels=ignore_target_labels,
         parameters=dict(parameters or {}),
     )
+    return run_with(settings, source, target, progress=progress)
+
+
+def run_with(settings: RunSettings, source: Any, target: Any, *, progress: bool = False) -> Result:
+    """:func:`run` with its settings in one value."""
     timings: dict[str, float] = {}
     model = make_estimator(settings, progress)
     with _timed(timings, "read"):
-        unused = left_out(settings, source)
-        source_records, named = read_source(settings, source)
-        target_records = read_target(named, target)
-    maker = FeatureMaker(named, progress)
+        data = read_data(replace(settings, source=_path(source), target=_path(target)), source, target)
+    maker = FeatureMaker(data.settings.encoder, progress)
     with _timed(timings, "encode"):
-        X, X_target = maker(source_records), maker(target_records)
+        X, X_target = maker(data.source), maker(data.target)
     with _timed(timings, "fit"):
-        notes = _fit(model, X, source_records.y, X_target)
+        notes = _fit(model, X, data.source.y, X_target)
     with _timed(timings, "score"):
-        scored = _score(model, X_target, target_records, named)
+        scored = score_target(model, model.target_predictions(), data.target, data.settings)
     with _timed(timings, "describe"):
-        explanation = explain(model, scored, X, np.asarray(source_records.y), X_target)
-    data = Data(
-        source=_origin(source, source_records),
-        target=_origin(target, target_records),
-        label=named.label,
-        id=named.id,
-        features=maker.description,
-        left_out=unused,
-    )
-    summary = summarise(model, scored, explanation, named, data, timings, notes)
-    return Result(model, summary, scored, source_records, target_records, X, X_target)
+        explanation = explain(model, scored, X, np.asarray(data.source.y), X_target)
+    summary = summarise(model, scored, explanation, data.settings, _describe(data, maker.encoder), timings, notes)
+    return Result(model, summary, scored, data.source, data.target, X, X_target)
 
 
 def load_run(folder: str | os.PathLike[str], *, progress: bool = False) -> Result:
@@ -140,12 +137,11 @@ def load_run(folder: str | os.PathLike[str], *, progress: bool = False) -> Resul
     settings = summary.settings
     _check_unchanged("source", summary.data.source)
     _check_unchanged("target", summary.data.target)
-    source, _ = read_source(settings, settings.source)
-    target = read_target(settings, settings.target)
-    maker = FeatureMaker(settings, progress)
-    model, X_target = load_model(folder), maker(target)
-    scored = _score(model, X_target, target, settings)
-    return Result(model, summary, scored, source, target, maker(source), X_target)
+    data = read_data(settings, settings.source, settings.target)
+    maker = FeatureMaker(settings.encoder, progress)
+    model, X_target = load_model(folder), maker(data.target)
+    scored = score_target(model, predictions(model, X_target), data.target, settings)
+    return Result(model, summary, scored, data.source, data.target, maker(data.source), X_target)
 
 
 def make_estimator(settings: RunSettings, progress: bool) -> Any:
@@ -164,9 +160,12 @@ def make_estimator(settings: RunSettings, progress: bool) -> Any:
         if "max_density_ratio" in model.get_params():
             model.set_params(max_density_ratio=settings.max_density_ratio)
         elif settings.fdr is None:
-            raise ValueError(
-                f"{method.name} makes no use of max_density_ratio: leave it out, list rows with fdr=0.1, or use "
-                "a method that tests for a new class under it, such as color."
+            raise ParameterError(
+                f"{method.name} makes no use of ",
+                Parameter("max_density_ratio"),
+                ": leave it out, list rows with ",
+                Parameter("fdr", 0.1),
+                ", or use a method that tests for a new class under it, such as color.",
             )
     if progress and "verbose" in model.get_params():
         model.set_params(verbose=True)
@@ -174,7 +173,7 @@ def make_estimator(settings: RunSettings, progress: bool) -> Any:
 
 
 def _fit(model: Any, X: NDArray[Any], y: Any, X_target: NDArray[Any]) -> list[str]:
-    """Fit, and give back what was warned of; warnings that are not of the fit are passed on."""
+    """Fit, and return what was warned of; warnings that are not of the fit are passed on."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         model.fit(X, y, X_target)
@@ -184,8 +183,9 @@ def _fit(model: Any, X: NDArray[Any], y: Any, X_target: NDArray[Any]) -> list[st
     return [str(warning.message) for warning in caught if issubclass(warning.category, FitWarning)]
 
 
-def _score(model: Any, X_target: NDArray[Any], target: Records, settings: RunSettings) -> ScoredTable:
-    scored = score_rows(model, X_target, _ids(target))
+def score_target(model: Any, found: Predictions, target: Records, settings: RunSettings) -> ScoredTable:
+    """The target's rows with what the model says of them, those to list marked where settings ask for it."""
+    scored = scored_table(model, found, target.rows if target.ids is None else target.ids)
     if settings.fdr is None:
         return scored
     ratio = settings.max_density_ratio
@@ -266,16 +266,27 @@ def _environment() -> Environment:
     )
 
 
-def _ids(records: Records) -> NDArray[Any]:
-    return records.rows if records.ids is None else records.ids
-
-
 def _path(data: Any) -> str | None:
     return str(Path(data).expanduser().resolve()) if isinstance(data, (str, Path)) else None
 
 
-def _origin(data: Any, records: Records) -> Origin:
-    path = _path(data)
+def _describe(data: RunData, encoder: Encoder | None) -> Data:
+    settings = data.settings
+    features: list[str] | EncodedColumn = list(settings.features or ())
+    if encoder is not None:
+        kind = "text" if settings.text is not None else "image"
+        features = EncodedColumn(kind, settings.text or settings.image, encoder.name, encoder.fingerprint)
+    return Data(
+        source=_origin(settings.source, data.source),
+        target=_origin(settings.target, data.target),
+        label=settings.label,
+        id=settings.id,
+        features=features,
+        left_out=data.ignored,
+    )
+
+
+def _origin(path: str | None, records: Records) -> Origin:
     return Origin(path, len(records), records.n_skipped, None if path is None else path_sha256(Path(path)))
 
 

@@ -14,12 +14,15 @@ import numpy as np
 
 from openset._utils.progress import progress_bar
 from openset._utils.threads import mapped_ahead, one_ahead, torch_on_one_thread
+from openset.data.readers.open import open_source
 from openset.data.readers.records import Records
 from openset.data.writer import check_writable, writing_table
+from openset.errors import Parameter, ParameterError
+from openset.features.maker import FeatureMaker
 from openset.methods._network import NetworkClassifier
-from openset.pipeline.load import FeatureMaker, stream
+from openset.pipeline.load import stream
 from openset.pipeline.result import load_model, read_summary
-from openset.pipeline.scored_table import ScoredTable, assumed_ratio, score_rows
+from openset.pipeline.scored_table import ScoredTable, assumed_ratio, predictions, scored_table
 from openset.stats.p_values import largest_p_value
 
 BATCH_ROWS = 8192
@@ -37,10 +40,10 @@ def score(
     batch_rows: int = BATCH_ROWS,
     progress: bool = False,
 ) -> int:
-    """Score every row of ``data`` with a saved run and write them to ``out``; gives the number of rows.
+    """Score every row of ``data`` with a saved run, write them to ``out``, and return the number of rows.
 
     Each row gives one row, in order, with its id (of the run's id column or ``id``; numbered from 0 without).
-    Formats are those of the extensions. ``out`` appears, in place of a file that is there, when all is written.
+    Extensions tell the formats. ``out`` appears, in place of a file that is there, when all is written.
     A row that cannot be used is an error that names it.
 
     With ``fdr`` a column ``novel_at_fdr`` marks the rows to list so that at most that share of them is known, on
@@ -49,47 +52,57 @@ def score(
     rows that the run was not fitted on: the fitted target's are in the run, from ``openset.run(..., fdr=...)``.
     """
     if max_density_ratio is not None and fdr is None:
-        raise ValueError(f"max_density_ratio={max_density_ratio} does nothing without fdr: give fdr as well.")
+        given = Parameter("max_density_ratio", max_density_ratio)
+        raise ParameterError(given, " does nothing without ", Parameter("fdr"), ": give both.")
     settings = read_summary(run).settings
     told = settings.max_density_ratio if max_density_ratio is None else max_density_ratio
     settings = replace(settings, fdr=fdr, max_density_ratio=told, id=settings.id if id is None else id)
-    check_writable(Path(out))
-    if (
-        isinstance(data, (str, PathLike))
-        and Path(data).exists()
-        and Path(out).exists()
-        and Path(out).samefile(data)
-    ):
-        raise ValueError(f"{out} is the data itself, which would be lost: write the scores to another file.")
-    batches = stream(settings, data, batch_rows)
-    model, maker = load_model(run), FeatureMaker(settings)
+    _check_out(Path(out), data)
+    source = open_source(data)
+    batches = stream(settings, source, batch_rows)
+    model, maker = load_model(run), FeatureMaker(settings.encoder)
     # encoders take far longer than reading does, and get every core; so do methods with no network
     reads_numbers = settings.text is None and settings.image is None
-    limit = None
-    with (
-        torch_on_one_thread()
-        if reads_numbers and isinstance(model, NetworkClassifier)
-        else nullcontext(1) as workers
-    ):
-        if fdr is not None:
-            seen: Counter[float] = Counter()
-            with progress_bar("ranking", enabled=progress) as update:
-                for scored in _scored(model, maker, batches, workers):
-                    values, counts = np.unique(scored.p_value, return_counts=True)
-                    seen.update(dict(zip(values.tolist(), counts.tolist(), strict=True)))
-                    update(seen.total(), None, "rows")
-            ratio = assumed_ratio(model, told)
-            limit = largest_p_value(list(seen), list(seen.values()), fdr, max_density_ratio=ratio)
-            batches = stream(settings, data, batch_rows)
-        done = 0
-        with writing_table(Path(out)) as write, progress_bar("scoring", enabled=progress) as update:
-            for scored in _scored(model, maker, batches, workers):
-                listed = scored if limit is None else replace(scored, novel_at_fdr=scored.p_value <= limit)
-                write(listed.columns())
-                done += len(scored)
-                update(done, None, "rows")
-            if limit is not None and done != seen.total():
-                raise ValueError(f"the data gave {seen.total()} rows at first and {done} when read again.")
+    on_one_thread = reads_numbers and isinstance(model, NetworkClassifier)
+    with torch_on_one_thread() if on_one_thread else nullcontext(1) as workers:
+        if fdr is None:
+            return _write(Path(out), _scored(model, maker, batches, workers), progress)
+        seen = _count_p_values(_scored(model, maker, batches, workers), progress)
+        ratio = assumed_ratio(model, told)
+        limit = largest_p_value(list(seen), list(seen.values()), fdr, max_density_ratio=ratio)
+        again = _scored(model, maker, stream(settings, source, batch_rows), workers)
+        marked = (replace(scored, novel_at_fdr=scored.p_value <= limit) for scored in again)
+        return _write(Path(out), marked, progress, expected=seen.total())
+
+
+def _check_out(out: Path, data: Any) -> None:
+    check_writable(out)
+    is_path = isinstance(data, (str, PathLike))
+    if is_path and Path(data).exists() and out.exists() and out.samefile(data):
+        raise ValueError(f"{out} is the data itself, which would be lost: write the scores to another file.")
+
+
+def _count_p_values(tables: Iterator[ScoredTable], progress: bool) -> Counter[float]:
+    """How often every p-value occurs."""
+    seen: Counter[float] = Counter()
+    with progress_bar("ranking", enabled=progress) as update:
+        for scored in tables:
+            values, counts = np.unique(scored.p_value, return_counts=True)
+            seen.update(dict(zip(values.tolist(), counts.tolist(), strict=True)))
+            update(seen.total(), None, "rows")
+    return seen
+
+
+def _write(out: Path, tables: Iterator[ScoredTable], progress: bool, expected: int | None = None) -> int:
+    """Write every table, and return the number of rows; another number than expected is an error."""
+    done = 0
+    with writing_table(out) as write, progress_bar("scoring", enabled=progress) as update:
+        for scored in tables:
+            write(scored.columns())
+            done += len(scored)
+            update(done, None, "rows")
+        if expected is not None and done != expected:
+            raise ValueError(f"the data gave {expected} rows at first and {done} when read again.")
     return done
 
 
@@ -99,7 +112,7 @@ def _scored(model: Any, maker: FeatureMaker, batches: Iterator[Records], workers
     def scored(records: Records) -> ScoredTable:
         ids = records.rows if records.ids is None else records.ids
         try:
-            return score_rows(model, maker(records), ids)
+            return scored_table(model, predictions(model, maker(records)), ids)
         except ValueError as error:
             raise ValueError(f"counted from row {records.rows[0]} of the data: {error}") from None
 

@@ -1,4 +1,4 @@
-"""Rows and a fitted model to a scored table: what is new, how surely, and what the others are."""
+"""The scored table: what a model says of each row, and which rows to list at a false discovery rate."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from openset._utils.params import check_choice
+from openset.problem import Predictions
 from openset.stats.p_values import benjamini_hochberg, conformal_p_values
 
 _OWN = ("id", "predicted", "novelty_score", "p_value", "p_novel", "nearest_known")
@@ -64,14 +65,19 @@ class ScoredTable:
         return nw.from_dict(contiguous, backend=cast("Any", backend)).to_native()
 
 
-def score_rows(model: Any, X: NDArray[np.floating], ids: NDArray[Any]) -> ScoredTable:
-    """Score finite rows (readers and encoders let no others through) with a model fitted with a target."""
+def predictions(model: Any, X: NDArray[np.floating]) -> Predictions:
+    """What a model fitted with a target says of finite rows; readers and encoders let no others through."""
     from sklearn import config_context
 
     if not model.n_target_:
         raise ValueError("the model was fitted without a target, so it calls nothing novel: fit it with one.")
     with config_context(assume_finite=True):
-        found = model.predictions(X)
+        found: Predictions = model.predictions(X)
+    return found
+
+
+def scored_table(model: Any, found: Predictions, ids: NDArray[Any]) -> ScoredTable:
+    """Predictions as a table, with the p-value of every row."""
     labels = _one_type(found.labels)
     return ScoredTable(
         id=ids,

@@ -11,6 +11,10 @@ from typing import Any
 
 from openset._utils.params import check_flag, check_integer, check_number
 from openset._utils.typed import Number, plain, read_as, read_toml
+from openset.errors import Parameter, ParameterError
+
+_SETTING_OF = {"fpr": "fpr", "max_density_ratio": "max_density_ratio", "random_state": "seed"}
+"""Parameters of methods that a run has settings for."""
 
 
 @dataclass(frozen=True)
@@ -42,27 +46,36 @@ class RunSettings:
         for name in ("source", "target", "label", "text", "image", "id", "encoder", "method"):
             value = getattr(self, name)
             if value is not None and not isinstance(value, str):
-                raise ValueError(f"{name}={value!r} is not valid: expected text.")
+                raise ParameterError(Parameter(name, value), " is not valid: expected text.")
         if isinstance(self.features, str):
             object.__setattr__(self, "features", (self.features,))
         elif self.features is not None:
             object.__setattr__(self, "features", tuple(map(str, self.features)))
         given = [name for name in ("features", "text", "image") if getattr(self, name) is not None]
         if len(given) > 1:
-            raise ValueError(f"{' and '.join(given)} are given together: features come from one of them.")
+            first, second = map(Parameter, given[:2])
+            raise ParameterError(first, " and ", second, " are given together: features come from one of them.")
         if self.encoder is not None and self.features is not None:
-            raise ValueError("an encoder is given for features that are numbers: name a text or image column.")
+            raise ParameterError(
+                "an encoder is given for features that are numbers: name a column with ",
+                Parameter("text", ...),
+                " or ",
+                Parameter("image", ...),
+                ".",
+            )
         check_number("fdr", self.fdr, high=1, open_low=True, open_high=True, optional=True)
         check_number("max_density_ratio", self.max_density_ratio, low=1, optional=True)
         check_integer("seed", self.seed, low=0)
         check_flag("skip_bad", self.skip_bad)
         check_flag("ignore_target_labels", self.ignore_target_labels)
         if not isinstance(self.parameters, Mapping):
-            raise ValueError(f"parameters={self.parameters!r} is not valid: expected names and values.")
-        doubled = {"fpr", "max_density_ratio", "random_state"} & self.parameters.keys()
-        if doubled:
-            names = ", ".join(sorted(doubled))
-            raise ValueError(f"parameters has {names}: use fpr, max_density_ratio and seed of the run instead.")
+            raise ParameterError(
+                Parameter("parameters", self.parameters), " is not valid: expected names and values."
+            )
+        for name, setting in _SETTING_OF.items():
+            if name in self.parameters:
+                own = Parameter(setting)
+                raise ParameterError(f"parameters has {name}: use ", own, " of the run instead.")
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, as files hold them, without those that are not set."""

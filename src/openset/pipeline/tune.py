@@ -21,7 +21,7 @@ from openset._utils.arrays import as_labels, as_rows
 from openset._utils.params import check_choice, check_number, check_numbers
 from openset._utils.progress import progress_bar
 from openset._utils.typed import plain
-from openset.errors import FitWarning
+from openset.errors import FitWarning, Parameter, ParameterError
 from openset.methods._presets import LOW_GRID, PAPER_GRID
 from openset.pipeline.verdict import give_verdict
 from openset.stats.folds import keep_one_of_each, spread_positions, window
@@ -209,9 +209,11 @@ def tune(
     ]
     usable = [stage for stage in stages if _sizes(stage, shares[0])[0] >= FEWEST_ROWS]
     if not usable:
-        raise ValueError(
+        raise ParameterError(
             f"no class can play the new one: it takes {FEWEST_ROWS} rows of it in source, and a target of which "
-            f"{shares[0]:g} is as many ({len(target)} rows here). Use larger novel_fractions."
+            f"{shares[0]:g} is as many ({len(target)} rows here). Use larger ",
+            Parameter("novel_fractions"),
+            ".",
         )
     plan = [(name, stage, share) for stage in usable for share in shares for name in candidates]
     table: list[Simulation] = []

@@ -40,7 +40,9 @@ OPENERS: dict[str, Callable[[Path], Source]] = {
 
 
 def open_source(source: Any) -> Source:
-    """Open a path or a data frame (pandas, polars, pyarrow)."""
+    """Open a path or a data frame (pandas, polars, pyarrow); an opened source is returned as it is."""
+    if isinstance(source, Source):
+        return source
     if nw.dependencies.is_into_dataframe(source):
         return _open_frame(source)
     if not isinstance(source, (str, Path)):

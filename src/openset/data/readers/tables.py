@@ -25,6 +25,7 @@ from openset.data.readers.images import ImageFiles
 from openset.data.readers.open import open_source
 from openset.data.readers.records import Records, SeenIds, SkippedRow, concatenate
 from openset.data.readers.source import Chunk, Source
+from openset.errors import BadRowsError, Parameter
 
 _ROW_NUMBERS = re.compile(r"(__index_level_\d+__|Unnamed: \d+|\s*)$")
 _INTEGER = r"^-?(0|[1-9][0-9]{0,17})$"
@@ -240,7 +241,7 @@ class _Reader:
         bad = {int(chunk.rows[row]): reason for row, reason in problems.items()} | dict(chunk.broken)
         skipped = tuple(SkippedRow(row, bad[row]) for row in sorted(bad))
         if not self.skip_bad:
-            raise ValueError(_refusal(self.source.name, skipped))
+            raise _refusal(self.source.name, skipped)
         return _without(records, problems, skipped)
 
     def _features(self, columns: Any, problems: Problems) -> NDArray[Any]:
@@ -278,10 +279,11 @@ def _kept(n_rows: int, problems: Problems) -> NDArray[np.bool_]:
     return keep
 
 
-def _refusal(name: str, skipped: Sequence[SkippedRow]) -> str:
+def _refusal(name: str, skipped: Sequence[SkippedRow]) -> BadRowsError:
     shown = "; ".join(f"row {bad.row}: {bad.reason}" for bad in skipped[:5])
     more = f"; and {len(skipped) - 5} more" if len(skipped) > 5 else ""
-    return f"{name} has rows that cannot be used: {shown}{more}. Fix them, or skip them with skip_bad=True."
+    found = f"{name} has rows that cannot be used: {shown}{more}."
+    return BadRowsError(found, " Fix them, or skip them with ", Parameter("skip_bad", True), ".")
 
 
 def _without(records: Records, problems: Problems, skipped: tuple[SkippedRow, ...]) -> Records:

@@ -18,7 +18,6 @@ import openset
 from mutations import mutations, outcome
 from net.fixture import FOLDERS
 from openset import KNN, CoLOR, DomainDiscriminator, ModelFormatError
-from openset.persistence.codec import decode, encode
 from openset.persistence.model import MANIFEST, _manifest_digest
 
 
@@ -220,23 +219,6 @@ def test_a_model_is_saved_to_a_folder_and_by_registered_methods_only(model, tmp_
     own = type("Own", (CoLOR,), {})(max_steps=5, random_state=0).fit(small.X, small.y)
     with pytest.raises(ValueError, match="not registered"):
         own.save(tmp_path / "own")
-
-
-def test_the_codec_refuses_what_it_cannot_bring_back():
-    for value in (object(), {1: 2}, np.array([object()]), {"$array": 1}):
-        with pytest.raises(TypeError, match="cannot hold"):
-            encode(value, {}, "here")
-    with pytest.raises(ModelFormatError, match="unknown type"):
-        decode({"$dataclass": "os.system", "fields": {}}, {})
-
-
-@pytest.mark.parametrize(
-    "value", [None, True, 3, 2.5, float("inf"), "text", (1, (2, "b")), [1, None], {"a": [1.0]}, np.float32(0.1)]
-)
-def test_the_codec_brings_plain_values_back(value):
-    tensors = {}
-    again = decode(json.loads(json.dumps(encode(value, tensors, "v"))), tensors)
-    assert again == value and type(again) is type(value)
 
 
 def test_persistence_knows_no_pickle():

@@ -7,7 +7,7 @@ three parallel sequences. Scores come from fitted arrays, which have not changed
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 PAPER_GRID = (0.02, 0.05, 0.10, 0.15, 0.20, 0.25, 0.30, 0.35, 0.40, 0.45)
@@ -52,8 +52,12 @@ def modernise(method: str, parameters: Mapping[str, Any], n_features: int) -> tu
             given[name] = value
     if rule == "paper":
         given.pop("multiplier_bounds", None)
+        for name in ("dropout", "logit_multiplier"):  # one for each of its one group
+            if isinstance(given.get(name), Iterable) and not isinstance(given[name], str):
+                (given[name],) = given[name]
         return ("color_paper" if method == "color" else "conop"), given
-    lost = {name: given[name] for name, value in _FIXED.items() if given.pop(name, value) != value}
+    own = {name: given.pop(name, value) for name, value in _FIXED.items()}
+    lost = {name: value for name, value in own.items() if value != _FIXED[name]}
     if lost:
         told = ", ".join(f"{name}={value!r}" for name, value in lost.items())
         warnings.warn(
@@ -81,7 +85,5 @@ def _groups(bounds: Any, dropout: Any, sharpness: Any, *, n_features: int, has_b
         default if isinstance(value, str) else value
         for value, default in zip((bounds, dropout, sharpness), auto, strict=True)
     )
-    each = [
-        value if isinstance(value, (list, tuple)) else [value] * len(bounds) for value in (dropout, sharpness)
-    ]
+    each = [value if isinstance(value, Iterable) else [value] * len(bounds) for value in (dropout, sharpness)]
     return [tuple(map(float, group)) for group in zip(bounds, *each, strict=True)]

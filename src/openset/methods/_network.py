@@ -53,21 +53,22 @@ class NetworkBase(OpenSetClassifier):
 
     Parameters
     ----------
-    members : networks trained together; their scores are pooled as ranks among source validation rows hidden :
-    width of the body learning_rate : of the optimiser of the weights l2 : weight of the sum of all squared
-    weights and biases clip : largest gradient norm of a member, None for no limit batch_size : source rows a
-    step, and as many target rows max_steps : steps at most; None for the paper's 200 epochs of the smaller
-    domain evaluate_every : steps between evaluation points; None for one epoch of the smaller domain
+    members : networks trained together; their scores are pooled as ranks among source validation rows
+    hidden : width of the body
+    learning_rate : of the optimiser of the weights
+    l2 : weight of the sum of all squared weights and biases
+    clip : largest gradient norm of a member, None for no limit
+    batch_size : source rows in a step, and as many target rows
+    max_steps : steps at most; None for the paper's 200 epochs of the smaller domain
+    evaluate_every : steps between evaluation points; None for one epoch of the smaller domain
     standardize : "global" (one scale, for embeddings), "feature" (unit variance, for tables), "auto", or None
     backbone : maps rows to vectors (or to maps of cells, which count as their mean) and is trained along, in
-    place of
-        ``hidden`` and dropout. A name such as "resnet18" or "resnet18(width=16, channels=1)", and a function
-        that makes a torch.nn.Module, start from scratch, each member from its own seed; a module starts from
-        its weights, and is itself never changed
+        place of ``hidden`` and dropout. A name such as "resnet18" or "resnet18(width=16, channels=1)", and a
+        function that makes a torch.nn.Module, start from scratch, each member from its own seed; a module
+        starts from its weights, and is itself never changed
     augment : "crop_flip" moves training images by up to 4 pixels and mirrors half of them; None changes nothing
     checkpoint : a folder for the state of this one fit. After a kill the same call of fit restores it and ends
-    with the
-        same weights. It is emptied when the fit has ended. Needs an integer ``random_state``
+        with the same weights. It is emptied when the fit has ended. Needs an integer ``random_state``
     device : where to compute, such as "cpu" or "cuda"
     verbose : show a progress bar
 
@@ -430,8 +431,7 @@ class NetworkClassifier(NetworkBase):
     Parameters
     ----------
     dropout : share of inputs and hidden units dropped in training. "auto": from 256 features on .4 (nnPU .2,
-    ANNA .3,
-        SHOT none); none below, and none with a backbone
+        ANNA .3, SHOT none); none below, and none with a backbone
     optimizer, momentum : "adam" or "sgd" (momentum is SGD's)
     tol : stop when loss, violations and multipliers all move by less than this; 0 never stops early
 

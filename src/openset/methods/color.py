@@ -55,15 +55,15 @@ class CoLOR(ColorBase):
 
     Parameters
     ----------
-    grid : candidate recalls α̂, one novelty head each groups : settings of each group of networks,
-    ``[Group(bound, dropout, sharpness), ...]``; ``members`` networks are
-        trained for each, and those of the winner stay
+    grid : candidate recalls α̂, one novelty head each
+    groups : settings of each group of networks, ``[Group(bound, dropout, sharpness), ...]``; ``members`` networks
+        are trained for each, and those of the winner stay
     effort : "full", or "fast" for one network and one group, in about a thirteenth of the time
     members : networks whose scores are averaged; members × ``validation_fraction`` >= 1 keeps every row once for
         validation
-    joint : share one body between classes and novelty heads, or (False) train a body for each max_density_ratio
-    : B, how many times as common a known kind of row may be in target as in source. Rows that are
-        more common by less than that do not count when the head is chosen, nor as proof of a new class
+    joint : share one body between classes and novelty heads, or (False) train a body for each
+    max_density_ratio : B, how many times as common a known kind of row may be in target as in source. Rows that
+        are more common by less than that do not count when the head is chosen, nor as proof of a new class
     hidden, learning_rate, l2, clip, batch_size : of the networks and their training
     max_steps, evaluate_every : steps at most, and steps between evaluation points; training stops once the choice
         has not improved for four of them

@@ -54,8 +54,7 @@ class PaperCoLOR(ColorBase, NetworkClassifier):
     Attributes
     ----------
     heads_ : a record for every member, evaluation point and head: member, step, head, candidate_recall, fpr,
-    recall,
-        multiplier, feasible (whether ``fpr`` keeps the budget)
+        recall, multiplier, feasible (whether ``fpr`` keeps the budget)
     selected_ : the chosen record of ``heads_``; with several members their records, in order
 
     References

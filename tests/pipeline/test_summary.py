@@ -97,7 +97,7 @@ def test_several_groups_have_a_line_each():
     assert all(row >= 240 for row in groups[1].rows) and all(row < 240 for row in groups[0].rows)
     lines = found.summary().splitlines()
     assert [line[:4] for line in lines if "of the target [" in line] == ["  1 ", "  2 "]
-    assert "fall into 2 groups" in found._repr_html_()
+    assert "form 2 stable groups" in found._repr_html_()
 
 
 @pytest.mark.parametrize("name", ["color", "color-paper"])
@@ -129,7 +129,7 @@ def test_many_classes_rows_and_long_names_are_cut(color):
     summary = replace(
         color.summary,
         class_mix={f"class {'x' * c}": ClassShares(1 / 40, 1 / 40) for c in range(40)},
-        groups=Groups("They fall into 2 groups.", [group, group]),
+        groups=Groups("They form 2 stable groups.", [group, group]),
         top_rows=list(range(20)),
         listed=ListedRows(0.1, 12.0, 0),
         data=replace(color.summary.data, features=EncodedColumn("text", "review", "minilm", "c0ffee")),

@@ -123,7 +123,7 @@ def test_detectable_is_the_smallest_share_that_the_best_candidate_finds():
     )
     result = TuneResult(table, controls, {"a": {}, "b": {}}, "a", ())
     assert result.detectable == {"x": 0.1, "y": None, "z": None}
-    assert result.alarmed == ("z",) and "where z is taken out" in result.notes[1]
+    assert result.alarmed == ("z",) and "where z is removed" in result.notes[1]
 
 
 def test_a_small_class_makes_a_smaller_target_of_the_same_share():
@@ -132,8 +132,8 @@ def test_a_small_class_makes_a_smaller_target_of_the_same_share():
     stage = _set_stage(X, y, np.arange(1000.0, 1400.0)[:, None], 0, 0.25, 0)
     assert _sizes(stage, 0.1) == (10, 90) and _sizes(stage, 0.01) == (4, 396) and _sizes(stage, 0.0) == (0, 400)
     assert sorted(stage.novel[:, 0]) == list(range(10))
-    others = np.concatenate([stage.X, stage.held])[:, 0]
-    assert sorted(others) == list(range(10, 100)) and 20 <= len(stage.held) <= 25 and set(stage.y) == {1}
+    others = np.concatenate([stage.X, stage.test])[:, 0]
+    assert sorted(others) == list(range(10, 100)) and 20 <= len(stage.test) <= 25 and set(stage.y) == {1}
 
 
 def test_classes_with_too_few_rows_are_left_out_and_named():

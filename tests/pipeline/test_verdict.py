@@ -66,7 +66,7 @@ def model(**changes):
 
 def test_diagnostics_of_a_fit():
     rows, above = diagnose(model(), [])
-    assert (rows.name, rows.value, rows.threshold, rows.ok) == ("held-out source rows", 100, 99, True)
+    assert (rows.name, rows.value, rows.threshold, rows.ok) == ("validation rows of the source", 100, 99, True)
     assert (above.value, above.threshold, above.ok) == (
         0.02,
         0.01,

@@ -80,7 +80,7 @@ class ProblemSpec:
     options: Mapping[str, Any] = field(default_factory=dict)
     preset: str | None = None
     x: float | None = None
-    """Where this variant stands on the horizontal axis of a line figure."""
+    """The value of this variant on the horizontal axis of a line figure."""
     paper: str | None = None
     """The table of the paper (a name in ``paper.toml``) that has figures for the same data."""
     label: str = ""
@@ -155,7 +155,7 @@ class Spec:
     figure: FigureSpec | None = None
     table: str = "methods"
     path: Path | None = None
-    """The file that one's own spec was read from; None for one that comes with openset."""
+    """The file that the spec was read from; None for a built-in one."""
 
     @property
     def argument(self) -> str:
@@ -164,7 +164,7 @@ class Spec:
 
     @property
     def left_out(self) -> list[str]:
-        """The methods it names that take something else than a table of features: problems have nothing else."""
+        """The methods it names that need more than a table of features, which problems do not have."""
         inputs = {method.name: method.input for method in registered_methods()}
         return [m.name for m in self.methods if inputs.get(m.name, "table") != "table"]
 
@@ -182,7 +182,7 @@ class Spec:
         return [text for text in (_missing(name, data_dir) for name in names) if text]
 
     def stand_ins(self, data_dir: Path | None) -> dict[str, str]:
-        """The datasets that a stand-in takes the place of here, with its name."""
+        """The datasets that a stand-in replaces here, with its name."""
         names = dict.fromkeys(p.dataset for p in self.problems if has_source(p.dataset))
         found = {name: source_for(name, data_dir).name for name in names}
         return {name: stand_in for name, stand_in in found.items() if name != stand_in}
@@ -206,7 +206,7 @@ def built_in_specs() -> dict[str, Spec]:
 
 
 def load_spec(name_or_path: str) -> Spec:
-    """A built-in spec by its name, or one's own by the path of its TOML file.
+    """A built-in spec by its name, or your own by the path of its TOML file.
 
     >>> load_spec("quick").problems[0].dataset
     'digits'

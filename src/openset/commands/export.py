@@ -20,9 +20,9 @@ def export(
     """Write a run's network as one ONNX graph.
 
     Input x: rows of features in float32, in the run's order of columns. Outputs:
-    novelty_score, probabilities and label, the place in the list of labels that
-    the file's metadata holds. Of a run on text or images, x is what the encoder
-    makes of them.
+    novelty_score, probabilities and label, an index into the list of labels in
+    the file's metadata. For a run on text or images, x is what the encoder
+    returns for them.
 
     Example: openset export run --onnx model.onnx
     """

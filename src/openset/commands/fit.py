@@ -53,7 +53,7 @@ def fit(
     seed: Seed = None,
     set_: Set = None,
     settings: Annotated[
-        Path | None, typer.Option(metavar="TOML", help="Settings from a file; flags win over it.")
+        Path | None, typer.Option(metavar="TOML", help="Settings from a file; flags override it.")
     ] = None,
     skip_bad: SkipBad = None,
     ignore_target_labels: IgnoreTargetLabels = None,
@@ -62,12 +62,12 @@ def fit(
     verbose: Verbose = False,
     as_json: AsJson = False,
 ) -> None:
-    """Find a new class in TARGET: fit, score and tell.
+    """Find a new class in TARGET: fit, score and report.
 
     SOURCE and TARGET: Parquet, CSV, JSON lines, Arrow, .npy, .npz or folders of
     images. Without --features, --text or --image all columns of numbers but label
-    and id are features. Columns that are no numbers are left out and named; a
-    missing value is an error that names its row.
+    and id are features. Other columns are ignored and named; a missing value is
+    an error that names its row.
 
     With --fdr the scored table marks rows to act on (novel_at_fdr): at most that
     share of them is known, on average, if no known kind of row became more than

@@ -1,4 +1,4 @@
-"""``openset report``, ``inspect``, ``compare`` and ``evaluate``: what runs found, side by side or in a page."""
+"""``openset report``, ``inspect``, ``compare`` and ``evaluate``: commands that look at runs."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def compare(
     verbose: Verbose = False,
     as_json: AsJson = False,
 ) -> None:
-    """Put runs beside each other.
+    """Compare runs.
 
     For runs on one target also: the overlap of the rows they call novel with
     those of the first run (rows of both by rows of either), and the rank

@@ -43,11 +43,9 @@ Set = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="NAME=VALUE", help="A parameter of the method; repeatable."),
 ]
-SkipBad = Annotated[
-    bool | None, typer.Option("--skip-bad", help="Leave out rows with missing or unusable values.")
-]
+SkipBad = Annotated[bool | None, typer.Option("--skip-bad", help="Skip rows with missing or unusable values.")]
 IgnoreTargetLabels = Annotated[
-    bool | None, typer.Option("--ignore-target-labels", help="Go on though TARGET has the label column.")
+    bool | None, typer.Option("--ignore-target-labels", help="Accept a TARGET that has labels, and ignore them.")
 ]
 
 

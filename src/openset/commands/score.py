@@ -30,8 +30,8 @@ def score(
     """Score every row of DATA, of any length, in constant memory.
 
     Each row gives one row, in order, with its id: predicted label, novelty score,
-    p-value (the rank among held-out source scores), p_<class> and p_novel. The
-    file appears when all is written; until then an old one stays.
+    p-value (the rank among the source's validation scores), p_<class> and p_novel.
+    The file appears when all is written; until then an old one stays.
 
     With --fdr also novel_at_fdr: of the rows marked at most that share is known,
     on average, if known rows are at most --max-density-ratio times as common as

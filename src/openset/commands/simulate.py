@@ -40,7 +40,7 @@ def simulate(
     features: Features = None,
     text: Text = None,
     image: Image = None,
-    id: Annotated[str | None, typer.Option(metavar="COL", help="Column that is no feature but an id.")] = None,
+    id: Annotated[str | None, typer.Option(metavar="COL", help="Column of ids, which is no feature.")] = None,
     encoder: Encoder = None,
     method: Method = None,
     fpr: Fpr = None,
@@ -55,11 +55,11 @@ def simulate(
 ) -> None:
     """A known class treated as new: what could we detect, at which share?
 
-    Each class in turn is taken out of SOURCE, and some of its rows are mixed into
-    TARGET, in place of rows that look like it. A control mixes none in. It takes
-    a fit for every class and share: begin with few steps (--set max_steps=300).
-    No label of TARGET is used. A whole class is easy to find: a real new one may
-    be missed at a share that is enough here.
+    Each class in turn is removed from SOURCE, and some of its rows are added to
+    TARGET, in place of rows that look like it. A control adds none. There is one
+    fit for every class and share: start with few steps (--set max_steps=300). No
+    label of TARGET is used. A whole class is easy to find: a real new one may be
+    missed at a share that is enough here.
 
     Example: openset simulate known.parquet new.parquet --label kind --alpha 0.05
     """

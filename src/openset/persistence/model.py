@@ -254,11 +254,11 @@ def _encode_parameters(model: Any, tensors: Tensors) -> dict[str, Any]:
     encoded: dict[str, Any] = {}
     for name, value in model.get_params(deep=False).items():
         if name == "classifier" and not hasattr(model, "classifier_"):
-            encoded[name] = None  # it took no part: there is one known class
+            encoded[name] = None  # not used: there is one known class
         elif name in FOREIGN_CODE and value is not None and not isinstance(value, str):
             encoded[name] = {"code": getattr(value, "__qualname__", type(value).__qualname__)}
         elif name == "checkpoint" or isinstance(value, (np.random.RandomState, np.random.Generator)):
-            encoded[name] = None  # where fitting was stored or a generator stood says nothing about the model
+            encoded[name] = None  # a path and the state of a generator are no part of the model
         else:
             encoded[name] = encode(value, tensors, f"parameters.{name}")
     return encoded

@@ -1,4 +1,4 @@
-"""Runs beside each other, and a run beside labels that arrived later."""
+"""Compare runs with each other, and a run with labels that arrived later."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class ComparedRun:
 
 
 def compare_runs(folders: Sequence[Path_]) -> list[ComparedRun]:
-    """Each run beside the first."""
+    """Compare each run with the first."""
     if len(folders) < 2:
         raise ValueError(f"{len(folders)} run is given: name at least two to compare.")
     summaries = [read_summary(folder) for folder in folders]
@@ -88,7 +88,7 @@ def evaluate_run(
 ) -> dict[str, float]:
     """All metrics of :func:`openset.evaluate`; every label that the run does not know counts as novel.
 
-    ``skip_bad`` leaves out rows that cannot be used, such as those without a label; None for as the run did.
+    ``skip_bad`` skips rows that cannot be used, such as those without a label; None for the setting of the run.
     """
     from openset.stats.metrics import evaluate
 

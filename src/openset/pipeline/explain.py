@@ -1,4 +1,4 @@
-"""What a fit says beyond its verdict: groups among the novel rows, and the known classes under shift."""
+"""Groups among the rows called novel, and the known classes under shift."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from openset.stats.groups import FEWEST_ROWS, NovelGroup, NovelGroups, discover_
 from openset.stats.known_classes import AccuracyEstimate, estimate_target_accuracy, target_class_shares
 from openset.stats.scaling import fit_scaling, moments
 
-FEWEST_HELD_OUT = 30
-"""Held-out source rows from which on shares are corrected and an accuracy is estimated."""
+FEWEST_ROWS_TO_CORRECT = 30
+"""Validation rows of the source from which on shares are corrected and an accuracy is estimated."""
 _CALIBRATED = 0.05
 
 Floats = NDArray[np.float64]
@@ -39,7 +39,7 @@ def explain(
     """Group the rows called novel, and compare the known classes of source and target."""
     called = scored.novelty_score > model.threshold_
     found = find_groups(model, X, X_target, scored.novelty_score, called)
-    class_mix, known_classes = judge_known_classes(model, X, y, X_target, scored.nearest_known, called)
+    class_mix, known_classes = judge_known_classes(model, y, scored.nearest_known, called)
     n_called = int(called.sum())
     groups = Groups(describe_groups(found, n_called), [_with_ids(group, scored.id) for group in found.groups])
     return Explanation(n_called, groups, class_mix, known_classes)
@@ -93,44 +93,38 @@ def describe_groups(found: NovelGroups, n_called: int) -> str:
     if not len(found):
         return "No row is called novel, so there is nothing to group."
     if len(found) == 1:
-        few = f"for two groups there would have to be {2 * FEWEST_ROWS} of them"
-        split = "no split into parts came back when rows were left out"
-        return f"The {n_called} rows called novel form one group: {few if n_called < 2 * FEWEST_ROWS else split}."
-    left = n_called - sum(group.size for group in found.groups)
-    words = (
-        f"The {n_called} rows called novel fall into {len(found)} groups that come back when rows are left out"
-    )
-    return f"{words}; {left} are in none of them." if left else f"{words}."
+        few = f"two groups need at least {2 * FEWEST_ROWS} rows"
+        reason = few if n_called < 2 * FEWEST_ROWS else "no stable subgroups"
+        return f"The {n_called} rows called novel form one group: {reason}."
+    rest = n_called - sum(group.size for group in found.groups)
+    words = f"The {n_called} rows called novel form {len(found)} stable groups"
+    return f"{words}; {rest} rows are in none of them." if rest else f"{words}."
 
 
 def judge_known_classes(
-    model: Any,
-    X: NDArray[Any],
-    y: NDArray[Any],
-    X_target: NDArray[Any],
-    nearest_known: NDArray[Any],
-    called: NDArray[np.bool_],
+    model: Any, y: NDArray[Any], nearest_known: NDArray[Any], called: NDArray[np.bool_]
 ) -> tuple[dict[str, ClassShares], KnownClasses]:
     """The class mix of the target rows not called novel, and the classifier's accuracy on them, without labels.
 
-    Shares are corrected by EM where held-out source rows allow: it was measured nearer to the truth than counting
-    wherever the mix of classes changed, and farther where only rows within classes did (decision 17).
+    ``model`` was fitted in this process: it has the probabilities of its validation rows. Shares are corrected by
+    EM where there are enough: that was measured nearer to the truth than counting predictions wherever the mix of
+    classes changed, and farther where only rows within classes did (decision 17).
     """
     kept = nearest_known[~called].astype(str)
     counted = np.array([(kept == str(label)).mean() if len(kept) else 0.0 for label in model.classes_.tolist()])
-    held = model.fit_scores_.validation_classes if len(kept) else None
-    reason = _why_not(model, held, called)
-    if reason or held is None:
+    validation = model.fit_scores_.validation_classes if len(kept) else None
+    reason = _why_not(model, validation, called)
+    if reason or validation is None:
         sentence = f"Target shares count predictions as they are, and no accuracy is estimated: {reason}."
         return _class_mix(model, y, counted, counted), KnownClasses(sentence=sentence)
-    novel = called[held.target_rows].astype(np.float64)
-    shares = target_class_shares(held.source, held.y, held.target, novel)
+    novel = called[validation.target_rows].astype(np.float64)
+    shares = target_class_shares(validation.source, validation.y, validation.target, novel)
     sentence = (
-        "Target shares are corrected by EM for how sure the classifier is on held-out source rows. In tests that "
-        "was nearer than counting predictions where the mix of classes changed, farther where only rows within "
+        "Target shares are corrected by EM for how sure the classifier is on validation rows. In tests that was "
+        "nearer than counting predictions where the mix of classes changed, farther where only rows within "
         "classes did."
     )
-    accuracy = _accuracy(held, novel)
+    accuracy = _accuracy(validation, novel)
     known = KnownClasses(
         corrected=True,
         sentence=sentence,
@@ -146,23 +140,23 @@ def _class_mix(model: Any, y: NDArray[Any], shares: Floats, counted: Floats) -> 
     return dict(zip(names, map(ClassShares, of_source, shares.tolist(), counted.tolist()), strict=True))
 
 
-def _why_not(model: Any, held: ValidationClasses | None, called: NDArray[np.bool_]) -> str:
+def _why_not(model: Any, validation: ValidationClasses | None, called: NDArray[np.bool_]) -> str:
     if called.all():
         return "every target row is called novel"
-    if held is None or len(held.y) < FEWEST_HELD_OUT:
-        return f"fewer than {FEWEST_HELD_OUT} source rows were held out"
-    if called[held.target_rows].all():
-        return "every held-out target row is called novel"
-    absent = np.flatnonzero(np.bincount(held.y, minlength=len(model.classes_)) == 0)
-    return f"class {str(model.classes_[absent[0]])!r} has no held-out row" if len(absent) else ""
+    if validation is None or len(validation.y) < FEWEST_ROWS_TO_CORRECT:
+        return f"the source has fewer than {FEWEST_ROWS_TO_CORRECT} validation rows"
+    if called[validation.target_rows].all():
+        return "every validation row of the target is called novel"
+    absent = np.flatnonzero(np.bincount(validation.y, minlength=len(model.classes_)) == 0)
+    return f"class {str(model.classes_[absent[0]])!r} has no validation row" if len(absent) else ""
 
 
-def _accuracy(held: ValidationClasses, novel: Floats) -> AccuracyEstimate | None:
+def _accuracy(validation: ValidationClasses, novel: Floats) -> AccuracyEstimate | None:
     """None where confidences are so often tied that they miss even the accuracy on the rows they are set on."""
-    on_source = estimate_target_accuracy(held.source, held.y, held.source)
+    on_source = estimate_target_accuracy(validation.source, validation.y, validation.source)
     if abs(on_source.value - on_source.source_accuracy) > _CALIBRATED:
         return None
-    return estimate_target_accuracy(held.source, held.y, held.target, novel)
+    return estimate_target_accuracy(validation.source, validation.y, validation.target, novel)
 
 
 def describe_accuracy(accuracy: AccuracyEstimate | None) -> str:
@@ -176,5 +170,5 @@ def describe_accuracy(accuracy: AccuracyEstimate | None) -> str:
     return (
         f"Accuracy on known target rows, estimated without labels: {accuracy.value:.2f} [{accuracy.low:.2f}, "
         f"{accuracy.high:.2f}] ({100 * accuracy.confidence:.0f} % interval); {accuracy.source_accuracy:.2f} on "
-        "held-out source rows. Under background shift such estimates were about 0.02 too high on average."
+        "validation rows of source. Under background shift such estimates were about 0.02 too high on average."
     )

@@ -123,7 +123,7 @@ def _refuse_categories(settings: RunSettings, source: Source) -> None:
     others = [name for name in settings.features or () if source.kinds.get(name) == "other"]
     if others:
         raise ParameterError(
-            f"{source.name}: {listed(map(repr, others))} holds no numbers, so it is no feature as it stands. "
+            f"{source.name}: {listed(map(repr, others))} holds no numbers, so it cannot be a feature. "
             "Write categories as numbers (a column of 0 and 1 for each value), leave the column out, or encode "
             "it with ",
             Parameter("text", ...),

@@ -47,7 +47,7 @@ class Result:
 
     @property
     def source_scores(self) -> NDArray[np.float64]:
-        """Novelty scores of source rows that were held out, which p-values are ranks among."""
+        """Novelty scores of the source's validation rows; a p-value is a rank among them."""
         scores: NDArray[np.float64] = self.model.calibration_scores_
         return scores
 
@@ -62,8 +62,8 @@ class Result:
 
         That is guaranteed for one score if no known kind of row is more than ``max_density_ratio`` times as
         common in the target as in the source; None for what the method assumes (CoLOR 12), else 1, no shift. A
-        larger one gives a shorter list; under a shift larger than told most listed rows can be known. A method
-        that chose its score on the same held-out rows, as CoLOR does, is not corrected for that choice.
+        larger one gives a shorter list; under a shift larger than assumed most listed rows can be known. A
+        method that chose its score on the same validation rows, as CoLOR does, is not corrected for that choice.
         """
         from openset.pipeline.scored_table import rows_at_fdr
 
@@ -120,7 +120,7 @@ class Result:
 
 
 def check_free(folder: Path, *, overwrite: bool) -> None:
-    """Raise an error unless a run can be written there: there is nothing, or nothing but a run that may go."""
+    """Raise an error unless a run can be written there: the folder is empty, absent, or a run to replace."""
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"{folder} is a file: a run is written to a folder.")
     check_folder_replaceable(folder)

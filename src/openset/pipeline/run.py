@@ -201,7 +201,7 @@ def summarise(
     timings: dict[str, float],
     notes: Sequence[str],
 ) -> ResultSummary:
-    """All that is told of a run; ``notes`` are the warnings of its fit."""
+    """The summary of a run; ``notes`` are the warnings of its fit."""
     order = np.argsort(-scored.novelty_score, kind="stable")[:TOP_ROWS]
     parameters = {k: v for k, v in model.get_params(deep=False).items() if k not in ("verbose", "backbone")}
     test = getattr(model, "novelty_test_", None)
@@ -295,7 +295,7 @@ def _check_unchanged(role: str, origin: Origin) -> None:
     if path is None:
         raise ValueError(f"the {role} was a data frame, which the run's folder does not hold: fit from a file.")
     if not Path(path).exists():
-        raise FileNotFoundError(f"the {role} was read from {path}, which is gone: put it back to go on.")
+        raise FileNotFoundError(f"the {role} was read from {path}, which is gone: put it back, or fit again.")
     if path_sha256(Path(path)) != origin.sha256:
         raise ValueError(f"the {role} {path} changed since the run was fitted: fit again.")
 

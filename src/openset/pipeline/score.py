@@ -55,8 +55,8 @@ def score(
         given = Parameter("max_density_ratio", max_density_ratio)
         raise ParameterError(given, " does nothing without ", Parameter("fdr"), ": give both.")
     settings = read_summary(run).settings
-    told = settings.max_density_ratio if max_density_ratio is None else max_density_ratio
-    settings = replace(settings, fdr=fdr, max_density_ratio=told, id=settings.id if id is None else id)
+    ratio = settings.max_density_ratio if max_density_ratio is None else max_density_ratio
+    settings = replace(settings, fdr=fdr, max_density_ratio=ratio, id=settings.id if id is None else id)
     _check_out(Path(out), data)
     source = open_source(data)
     batches = stream(settings, source, batch_rows)
@@ -68,8 +68,8 @@ def score(
         if fdr is None:
             return _write(Path(out), _scored(model, maker, batches, workers), progress)
         seen = _count_p_values(_scored(model, maker, batches, workers), progress)
-        ratio = assumed_ratio(model, told)
-        limit = largest_p_value(list(seen), list(seen.values()), fdr, max_density_ratio=ratio)
+        assumed = assumed_ratio(model, ratio)
+        limit = largest_p_value(list(seen), list(seen.values()), fdr, max_density_ratio=assumed)
         again = _scored(model, maker, stream(settings, source, batch_rows), workers)
         marked = (replace(scored, novel_at_fdr=scored.p_value <= limit) for scored in again)
         return _write(Path(out), marked, progress, expected=seen.total())

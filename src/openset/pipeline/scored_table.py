@@ -20,8 +20,8 @@ _OWN = ("id", "predicted", "novelty_score", "p_value", "p_novel", "nearest_known
 class ScoredTable:
     """One row for each row scored, in order.
 
-    ``p_value`` is the conformal rank of the score among held-out *source* rows: small where hardly any source
-    row scores as high. ``probabilities`` has a column for each known class and, last, for "novel".
+    ``p_value`` is the conformal rank of the score among validation rows of the *source*: small where hardly any
+    source row scores as high. ``probabilities`` has a column for each known class and, last, for "novel".
     ``novel_at_fdr``, where a false discovery rate was asked for, marks the rows listed at it.
     """
 
@@ -104,9 +104,9 @@ def rows_at_fdr(
     return benjamini_hochberg(p, fdr, max_density_ratio=assumed_ratio(model, max_density_ratio))
 
 
-def assumed_ratio(model: Any, told: float | None) -> float:
-    """How many times as common known rows may be in the target: as told, else what the method assumes, else 1."""
-    return float(told if told is not None else getattr(model, "max_density_ratio", 1.0))
+def assumed_ratio(model: Any, given: float | None) -> float:
+    """How many times as common known rows may be in the target: as given, else as the method assumes, else 1."""
+    return float(given if given is not None else getattr(model, "max_density_ratio", 1.0))
 
 
 def class_columns(classes: Sequence[Any]) -> tuple[str, ...]:

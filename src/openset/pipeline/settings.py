@@ -19,7 +19,7 @@ _SETTING_OF = {"fpr": "fpr", "max_density_ratio": "max_density_ratio", "random_s
 
 @dataclass(frozen=True)
 class RunSettings:
-    """What :func:`openset.run` was asked for.
+    """The settings of :func:`openset.run`.
 
     Rows become features in one of three ways: ``features`` (columns of numbers, or one of vectors; None for all
     columns of numbers but ``label`` and ``id``), ``text`` or ``image`` (a column put through ``encoder``).

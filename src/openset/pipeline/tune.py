@@ -1,8 +1,7 @@
-"""What could be found in this target? Each known class in turn plays the new one, under the shift at hand.
+"""``tune``: what could be found in this target? Each known class in turn is treated as the new one.
 
-The paper's way to a grid of candidate recalls: a known class is taken out of the source and mixed into the
-target, where its rows are known to be "new". Nothing here takes a label of the target. (A module named ``tune``
-would hide the function of that name.)
+The paper chooses a grid of candidate recalls like this: a known class is removed from the source and mixed into
+the target, where its rows are known to be "new". No label of the target is used.
 """
 
 from __future__ import annotations
@@ -32,11 +31,11 @@ GRIDS: dict[str, Sequence[float]] = {"low": LOW_GRID, "paper": PAPER_GRID}
 AS_IT_IS = "as it is"
 FOUND = ("likely", "clear")
 FEWEST_ROWS = 4
-"""Rows of the class that must be in a simulated target: three to fit on and one to judge by."""
+"""Rows of the class that a simulated target must have: three to fit on and one to test on."""
 CAVEAT = (
     "A whole known class is easier to find than most new ones, its rows come from the source unshifted, and rows "
     "of a real new class count as known: simulations choose too large candidate recalls and promise too much. "
-    "What is not found here will hardly be found in earnest; what is found here may still be missed."
+    "What is not found here will hardly be found in a real target; what is found here may still be missed."
 )
 
 Candidates = Mapping[str, Sequence[float] | Mapping[str, Any]] | Sequence[Sequence[float] | Mapping[str, Any]]
@@ -44,7 +43,7 @@ Candidates = Mapping[str, Sequence[float] | Mapping[str, Any]] | Sequence[Sequen
 
 @dataclass(frozen=True)
 class Simulation:
-    """One fit: a class that played the new one, at a share of the target."""
+    """One fit: a class treated as new, at a share of the target."""
 
     candidate: str
     novel_class: Any
@@ -53,11 +52,11 @@ class Simulation:
     true_fraction: float
     """That share in whole rows."""
     auprc: float
-    """Of its held-out rows against held-out target rows: under the shift, with real new rows as known ones."""
+    """Of its test rows against test rows of the target: under the shift, with real new rows counted as known."""
     auprc_source: float
-    """The same against held-out source rows of the other classes: without the shift, and without new rows."""
+    """The same against test rows of the other source classes: without the shift, and without new rows."""
     recall: float
-    """Share of its held-out rows that are called novel."""
+    """Share of its test rows that are called novel."""
     verdict: str
     estimate: float
     low: float
@@ -67,16 +66,16 @@ class Simulation:
 
 @dataclass(frozen=True)
 class TuneResult:
-    """What simulations found: a table by candidate, class and share, and what follows from it."""
+    """The result of simulations: a table by candidate, class and share, and what follows from it."""
 
     table: tuple[Simulation, ...]
     controls: tuple[Simulation, ...]
-    """The best candidate once more for every class, with its rows taken out of the target and none put in."""
+    """The best candidate once more for every class, with its rows removed from the target and none added."""
     candidates: Mapping[str, Mapping[str, Any]]
     best: str
     """The candidate with the highest mean AUPRC."""
     skipped: tuple[Any, ...]
-    """Classes with too few rows to play the new one."""
+    """Classes with too few rows to be treated as new."""
     caveat: str = CAVEAT
 
     @property
@@ -94,14 +93,14 @@ class TuneResult:
 
     @property
     def alarmed(self) -> tuple[Any, ...]:
-        """Classes whose control has a verdict of ``likely`` or more: it comes from rows that were not added."""
+        """Classes whose control has a verdict of ``likely`` or more, though no row of the class was added."""
         return tuple(row.novel_class for row in self.controls if row.verdict in FOUND)
 
     @property
     def detectable(self) -> dict[Any, float | None]:
         """By class the smallest share at which the best candidate's verdict is at least ``likely``.
 
-        None where it never is, and for ``alarmed`` classes, of which verdicts tell nothing.
+        None where it never is, and for ``alarmed`` classes, where verdicts say nothing.
         """
         found: dict[Any, float | None] = {row.novel_class: None for row in self.table}
         for row in sorted(self.table, key=lambda row: -row.novel_fraction):
@@ -116,11 +115,11 @@ class TuneResult:
         if self.alarmed:
             notes.append(
                 f"The verdict is {' or '.join(FOUND)} without any added row where {_listed(self.alarmed)} is "
-                "taken out: the target seems to hold a new class of its own, or known rows that shifted too far. "
-                "Verdicts say nothing of the added rows there; look at AUPRC and recall."
+                "removed: the target seems to hold a new class of its own, or known rows that shifted too far. "
+                "There, verdicts say nothing about the added rows; look at AUPRC and recall."
             )
         if self.skipped:
-            notes.append(f"Left out, as they have too few rows: {_listed(self.skipped)}.")
+            notes.append(f"Not simulated, because they have too few rows: {_listed(self.skipped)}.")
         return notes
 
     def to_dict(self) -> dict[str, Any]:
@@ -162,16 +161,16 @@ def tune(
     random_state: int = 0,
     progress: bool = False,
 ) -> TuneResult:
-    """Choose a grid, or any parameters, by treating each known class as new, and say what can be found at all.
+    """Choose a grid, or any parameters, by treating each known class as new, and say what can be found.
 
-    For every class: its rows leave the source; target rows that a classifier of source takes for it leave the
-    target; and some of its source rows join the target, at every share in ``novel_fractions``. Each candidate
-    is fitted on that and judged on rows that were held out. No target label is used.
+    For every class: its rows are removed from the source; target rows that a classifier of the source takes for
+    it are removed from the target; and some of its source rows are added to the target, at every share in
+    ``novel_fractions``. Each candidate is fitted on that and measured on test rows. No target label is used.
 
-    Read the outcome with care. A whole known class is easier to find than most new ones, its rows come from the
+    Read the result with care. A whole known class is easier to find than most new ones, its rows come from the
     source unshifted, and rows of a real new class count as known. In our experiments such simulations picked too
-    large candidate recalls and did worse than CoLOR's own choice among heads (0018 in
-    docs/decisions): the use that remains is to see what could not be found.
+    large candidate recalls and did worse than CoLOR's own choice among heads (0018 in docs/decisions). Use them
+    to see what could not be found.
 
     Parameters
     ----------
@@ -180,11 +179,11 @@ def tune(
     grids : the candidates by name, or a list of them: grids of candidate recalls or dicts of parameters. None for
         ``GRIDS``; for an estimator without a grid, itself as it is
     novel_fractions : shares of the simulated target that the class makes up
-    test_fraction : share of the rows held out to judge by, of source, target and the class alike
+    test_fraction : share of the rows kept for testing, of source, target and the class
     random_state : seed of the draws, and of an estimator that has none
     progress : show a progress bar
 
-    It takes a fit for each candidate, class and share, one for each class as a control, and one of source alone.
+    There is a fit for each candidate, class and share, one for each class as a control, and one of source alone.
 
     >>> from openset import Mahalanobis, make_background_shift
     >>> data = make_background_shift(n_source=600, n_target=400, n_features=8, novel_fraction=0, random_state=0)
@@ -200,7 +199,7 @@ def tune(
     rows, target = np.asarray(as_rows(X, "X")), np.asarray(as_rows(X_target, "X_target"))
     classes = np.unique(labels).tolist()
     if len(classes) < 2:
-        raise ValueError("y has one class only: taking it out of the source would leave nothing to know.")
+        raise ValueError("y has one class only: without it the source would have no known class.")
     shares = sorted({float(share) for share in novel_fractions})
     taken_for = _fit(clone(model), rows, labels, None).predict(target)
     stages = [
@@ -210,7 +209,7 @@ def tune(
     usable = [stage for stage in stages if _sizes(stage, shares[0])[0] >= FEWEST_ROWS]
     if not usable:
         raise ParameterError(
-            f"no class can play the new one: it takes {FEWEST_ROWS} rows of it in source, and a target of which "
+            f"no class can be treated as new: it takes {FEWEST_ROWS} rows of it in source, and a target of which "
             f"{shares[0]:g} is as many ({len(target)} rows here). Use larger ",
             Parameter("novel_fractions"),
             ".",
@@ -233,13 +232,13 @@ def tune(
 
 @dataclass(frozen=True, eq=False)
 class _Stage:
-    """Rows for one class as the new one, in random order, so that smaller shares are parts of larger ones."""
+    """Rows to simulate one class as new, in random order, so that smaller shares are parts of larger ones."""
 
     novel_class: Any
     X: NDArray[Any]
     y: NDArray[Any]
-    held: NDArray[Any]
-    """Source rows of the other classes to judge by."""
+    test: NDArray[Any]
+    """Source rows of the other classes to test on."""
     target: NDArray[Any]
     novel: NDArray[Any]
 
@@ -250,12 +249,12 @@ def _set_stage(
     random = np.random.default_rng(seed)
     others, is_novel = np.flatnonzero(y != label), y == label
     codes = np.unique(y[others], return_inverse=True)[1]
-    held = keep_one_of_each(window(spread_positions(codes, random), 0.0, test_fraction), codes)
+    is_test = keep_one_of_each(window(spread_positions(codes, random), 0.0, test_fraction), codes)
     return _Stage(
         label,
-        X[others[~held]],
-        y[others[~held]],
-        X[others[held]],
+        X[others[~is_test]],
+        y[others[~is_test]],
+        X[others[is_test]],
         target[random.permutation(len(target))],
         X[is_novel][random.permutation(int(is_novel.sum()))],
     )
@@ -274,8 +273,8 @@ def _simulate(model: Any, name: str, stage: _Stage, share: float, test_fraction:
     novel_test, novel_fit = _split(stage.novel[:n_novel], test_fraction)
     rest_test, rest_fit = _split(stage.target[:n_rest], test_fraction)
     _fit(model, stage.X, stage.y, np.concatenate([rest_fit, novel_fit]))
-    novel, rest, held = (
-        model.novelty_score(rows) if len(rows) else np.empty(0) for rows in (novel_test, rest_test, stage.held)
+    novel, rest, source = (
+        model.novelty_score(rows) if len(rows) else np.empty(0) for rows in (novel_test, rest_test, stage.test)
     )
     fraction = model.novel_fraction_
     return Simulation(
@@ -284,7 +283,7 @@ def _simulate(model: Any, name: str, stage: _Stage, share: float, test_fraction:
         novel_fraction=share,
         true_fraction=len(novel_fit) / (len(novel_fit) + len(rest_fit)),
         auprc=_auprc(novel, rest),
-        auprc_source=_auprc(novel, held),
+        auprc_source=_auprc(novel, source),
         recall=share_above(novel, model.threshold_) if len(novel) else np.nan,
         verdict=give_verdict(fraction, getattr(model, "novelty_test_", None)).word,
         estimate=fraction.value,
@@ -295,7 +294,7 @@ def _simulate(model: Any, name: str, stage: _Stage, share: float, test_fraction:
 
 
 def _split(rows: NDArray[Any], fraction: float) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Rows to judge by, one at least, and rows to fit on."""
+    """Rows to test on, one at least, and rows to fit on."""
     n_test = min(max(round(fraction * len(rows)), 1), len(rows))
     return rows[:n_test], rows[n_test:]
 

@@ -66,7 +66,7 @@ def _caveat(fraction: ShareEstimate, test: NoveltyTest | None) -> str:
 
 
 def _rows_needed(model: Any) -> int:
-    """Held-out source rows that the model's kind of threshold takes to keep ``fpr``."""
+    """Validation rows of the source that the model's kind of threshold needs to keep ``fpr``."""
     if getattr(model, "novelty_test_", None) is None:
         return math.ceil(1 / model.fpr - 1)
     return rows_for_threshold_after_choice(model.fpr, n_compared=len(model.heads_))
@@ -74,20 +74,20 @@ def _rows_needed(model: Any) -> int:
 
 def diagnose(model: Any, warnings: Sequence[str]) -> list[summary.Diagnostic]:
     """What limits the verdict: each with a value, the threshold for it and what to do."""
-    held, needed = len(model.calibration_scores_), _rows_needed(model)
+    n_rows, needed = len(model.calibration_scores_), _rows_needed(model)
     found = [
         Diagnostic(
-            "held-out source rows",
-            held,
+            "validation rows of the source",
+            n_rows,
             needed,
-            held >= needed,
-            f"{held} source rows were held out; a false-positive rate of {model.fpr:g} takes {needed} to check."
-            + ("" if held >= needed else " Bring more source rows, or allow a larger fpr."),
+            n_rows >= needed,
+            f"The source has {n_rows} validation rows; a false-positive rate of {model.fpr:g} takes {needed} to check."
+            + ("" if n_rows >= needed else " Bring more source rows, or allow a larger fpr."),
         )
     ]
-    if held and np.isfinite(model.threshold_):
+    if n_rows and np.isfinite(model.threshold_):
         above = share_above(model.calibration_scores_, model.threshold_)
-        words = "Of the source rows held out, {:.2g} % are called novel; the budget is {:.2g} %."
+        words = "Of the validation rows of the source, {:.2g} % are called novel; the budget is {:.2g} %."
         sentence = words.format(100 * above, 100 * model.fpr)
         found.append(Diagnostic("source rows called novel", above, model.fpr, above <= model.fpr, sentence))
     reason = getattr(model, "stop_reason_", None)

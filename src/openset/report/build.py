@@ -1,4 +1,4 @@
-"""From a result to what its page shows: the top rows, a map of the target, the scores of source and target."""
+"""From a result to what its page shows: top rows, groups, a map of the target, scores of source and target."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def build(result: Any) -> ReportData:
 
 
 def top_rows(scores: NDArray[np.floating], limit: int) -> NDArray[np.intp]:
-    """Rows with the highest scores, best first; rows of equal score in their order, rows without one left out.
+    """Rows with the highest scores, best first, equal scores in the order of rows; NaN is no score.
 
     >>> top_rows(np.array([1.0, 3.0, np.nan, 3.0]), 3).tolist()
     [1, 3, 0]
@@ -86,7 +86,7 @@ def _group_sentence(group: summary.Group, *, several: bool) -> str:
     words = f"{percent(share.value)} of the target ({percent(share.low)} to {percent(share.high)})."
     if not several:
         return words
-    return f"{words} Found again with a mean overlap of {percent(group.stability)} when rows are left out."
+    return f"{words} Found again in random parts of the rows with a mean overlap of {percent(group.stability)}."
 
 
 def _content(result: Any, rows: NDArray[np.intp]) -> tuple[list[str], list[str]]:

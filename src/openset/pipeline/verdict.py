@@ -81,7 +81,7 @@ def diagnose(model: Any, warnings: Sequence[str]) -> list[summary.Diagnostic]:
             n_rows,
             needed,
             n_rows >= needed,
-            f"The source has {n_rows} validation rows; a false-positive rate of {model.fpr:g} takes {needed} to check."
+            f"The source has {n_rows} validation rows; to check a false-positive rate of {model.fpr:g} takes {needed}."
             + ("" if n_rows >= needed else " Bring more source rows, or allow a larger fpr."),
         )
     ]

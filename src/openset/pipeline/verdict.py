@@ -75,16 +75,9 @@ def _rows_needed(model: Any) -> int:
 def diagnose(model: Any, warnings: Sequence[str]) -> list[summary.Diagnostic]:
     """What limits the verdict: each with a value, the threshold for it and what to do."""
     n_rows, needed = len(model.calibration_scores_), _rows_needed(model)
-    found = [
-        Diagnostic(
-            "validation rows of the source",
-            n_rows,
-            needed,
-            n_rows >= needed,
-            f"The source has {n_rows} validation rows; to check a false-positive rate of {model.fpr:g} takes {needed}."
-            + ("" if n_rows >= needed else " Bring more source rows, or allow a larger fpr."),
-        )
-    ]
+    words = f"The source has {n_rows} validation rows; a false-positive rate of {model.fpr:g} needs {needed}."
+    advice = "" if n_rows >= needed else " Bring more source rows, or allow a larger fpr."
+    found = [Diagnostic("validation rows of the source", n_rows, needed, n_rows >= needed, words + advice)]
     if n_rows and np.isfinite(model.threshold_):
         above = share_above(model.calibration_scores_, model.threshold_)
         words = "Of the validation rows of the source, {:.2g} % are called novel; the budget is {:.2g} %."

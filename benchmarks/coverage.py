@@ -197,11 +197,11 @@ def table(outcomes: Sequence[Outcome]) -> list[str]:
     small = [o for o in of["small"] if o.oracle_auprc >= SEPARABLE]
     null = of["no new class"]
     covered = [o.low <= o.setting.fraction <= o.high for o in separable]
-    told = [o.low <= o.setting.fraction <= o.high for o in separable if o.high_identified]
+    identified = [o.low <= o.setting.fraction <= o.high for o in separable if o.high_identified]
     rows = [
         ("lower end valid", share([o.low <= o.setting.fraction for o in some]), "≥ 95 %", len(some)),
         ("interval covers, separable", share(covered), "≥ 90 %", len(separable)),
-        ("… where the upper end is identified", share(told), "", len(told)),
+        ("… where the upper end is identified", share(identified), "", len(identified)),
         (
             "α = .10, n = 2000, separable: mean width",
             mean([o.high - o.low for o in strong]),

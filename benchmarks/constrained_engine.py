@@ -1,9 +1,9 @@
-"""What would cooper-optim cost as the constrained engine? Its step over ours, same network, batch and loss.
+"""What would cooper-optim cost as the engine of constrained training? Its step over ours, on the same problem.
 
     python benchmarks/constrained_engine.py
 
-Both run simultaneous primal–dual updates with Adam on both sides. cooper has no place between backward and step,
-so L2 and per-member clipping are hooked into the primal optimiser's step, where a user of cooper would put them.
+Network, batch and loss are the same; both run simultaneous primal–dual updates with Adam on both sides. cooper
+calls nothing between backward and step, so L2 and clipping per member are a hook of the primal optimiser.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from train_step import make_run, time_in_turn
 
 
 class CooperProblem(cooper.ConstrainedMinimizationProblem):
-    """CoLOR's problem of all members as one vector of constraints."""
+    """CoLOR's problem, with the constraints of all members as one vector."""
 
     def __init__(self, run, batch) -> None:
         super().__init__()
@@ -33,13 +33,13 @@ class CooperProblem(cooper.ConstrainedMinimizationProblem):
         self.run.network.workspace.reset()
         terms = self.run.objective.terms(self.run.network, self.batch, self.run.masks)
         state = cooper.ConstraintState(
-            violation=terms.proxy_defect.flatten(), strict_violation=terms.defect.float().flatten()
+            violation=terms.proxy_violation.float().flatten(), strict_violation=terms.violation.float().flatten()
         )
         return cooper.CMPState(loss=terms.objective.sum(), observed_constraints={self.recall: state})
 
 
 def cooper_step(run):
-    """A function that does one cooper roll on a fixed batch."""
+    """A function that does one step of cooper on a fixed batch."""
     problem = CooperProblem(run, run.batches.next())
     primal = make_optimizer("adam", list(run.network.parameters()), 1e-3)
     ours = PrimalDual(run.network.parameter_groups(), primal, l2=1e-4, clip=5.0)
@@ -56,7 +56,7 @@ def cooper_step(run):
 
 
 def our_step(run):
-    """The same without drawing a new batch."""
+    """A function that does one step of ours on a fixed batch."""
     batch = run.batches.next()
 
     def step() -> None:

@@ -1,9 +1,9 @@
-"""Is the novel fraction covered, and how often is a new class found where there is none? Truth known.
+"""Does the interval cover the novel fraction, and how often is a new class found where there is none?
 
-Every problem is a mixture of Gaussian subtypes whose shares are known, so that the density ratio of known rows,
-target over source, is bounded by B exactly, and the best possible score (the ratio of the true densities) tells
+The truth is known: every problem is a mixture of Gaussian subtypes with known shares. So the density ratio of
+known rows, target over source, has an exact bound B, and the best score (the ratio of the true densities) tells
 how separable the new class is. ``--estimator`` is a name of the registry, or ``stand-in`` for cross-fitted
-scikit-learn classifiers of source against target. Nothing is tuned here; every number is written as found.
+scikit-learn classifiers of source against target. Nothing is tuned, and every number is reported.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ FOLDS = 5
 
 @dataclass(frozen=True)
 class Setting:
-    """What one problem is drawn with."""
+    """The parameters of one problem."""
 
     group: str
     seed: int
@@ -51,7 +51,7 @@ class Setting:
 
 @dataclass(frozen=True)
 class Problem:
-    """Rows of both sides, with what no method may see."""
+    """Source and target rows, and the truth that a method must not see."""
 
     X: np.ndarray
     y: np.ndarray
@@ -62,7 +62,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What was found on one problem, beside the truth."""
+    """The estimates and the verdict on one problem, and the truth."""
 
     setting: Setting
     oracle_auprc: float
@@ -75,7 +75,7 @@ class Outcome:
 
 
 def settings(group: str, number: int, first: int) -> list[Setting]:
-    """The problems of one group, by seed."""
+    """The problems of one group, one per seed."""
     made = []
     for seed in range(first, first + number):
         random = np.random.default_rng([seed, len(group)])
@@ -92,7 +92,7 @@ def settings(group: str, number: int, first: int) -> list[Setting]:
 
 
 def draw(setting: Setting) -> Problem:
-    """A problem whose known rows have a density ratio of at most ``setting.ratio``, and rarely less."""
+    """A problem whose known rows have a density ratio of at most ``setting.ratio``, and usually just that."""
     random = np.random.default_rng([setting.seed, len(setting.group), 1])
 
     def directions(*shape: int) -> np.ndarray:
@@ -106,7 +106,9 @@ def draw(setting: Setting) -> Problem:
     source_mix = 0.9 * random.dirichlet(np.ones(len(centres))) + 0.1 / len(centres)
     target_mix = random.dirichlet(np.full(len(centres), 0.5))
     largest = (target_mix / source_mix).max()
-    keep = min(1.0, (setting.ratio - 1) / (largest - 1))  # of the target's own mix, the rest is the source's
+    keep = min(
+        1.0, (setting.ratio - 1) / (largest - 1)
+    )  # share of the target's own mix; the rest is the source's mix
     target_mix = keep * target_mix + (1 - keep) * source_mix
 
     def known(n: int, mix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -139,12 +141,12 @@ def stand_in_scores(X: np.ndarray, X_target: np.ndarray, seed: int) -> Validatio
     source, target = [], []
     for k in range(FOLDS):
         train = [part[fold != k] / scale for part, fold in zip((X, X_target), folds, strict=True)]
-        held = [part[fold == k] / scale for part, fold in zip((X, X_target), folds, strict=True)]
+        validation = [part[fold == k] / scale for part, fold in zip((X, X_target), folds, strict=True)]
         domain = np.repeat([0, 1], [len(part) for part in train])
         network = MLPClassifier((64,), max_iter=15, learning_rate_init=3e-3, batch_size=128, random_state=k)
         network.fit(np.concatenate(train), domain, sample_weight=np.where(domain == 0, 3.0, 0.3))
         line = LogisticRegression(C=0.1).fit(np.concatenate(train), domain)
-        for part, into in zip(held, (source, target), strict=True):
+        for part, into in zip(validation, (source, target), strict=True):
             log_odds = np.diff(network.predict_log_proba(part), axis=1)[:, 0]
             distance = distance_score(train[0], part)
             into.append(np.column_stack([log_odds, line.decision_function(part), distance]))
@@ -152,7 +154,7 @@ def stand_in_scores(X: np.ndarray, X_target: np.ndarray, seed: int) -> Validatio
 
 
 def run(setting: Setting, estimator: str) -> Outcome:
-    """Draw a problem, fit, and keep what was found."""
+    """Draw a problem, fit, and return the outcome."""
     problem = draw(setting)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -163,7 +165,7 @@ def run(setting: Setting, estimator: str) -> Outcome:
             model = (
                 get_method(estimator).make(random_state=setting.seed).fit(problem.X, problem.y, problem.X_target)
             )
-            fraction, test = evidence(model)
+            fraction, test = reported(model)
     return Outcome(
         setting,
         problem.oracle_auprc,
@@ -176,8 +178,8 @@ def run(setting: Setting, estimator: str) -> Outcome:
     )
 
 
-def evidence(model):
-    """The fraction and the test that a fitted model reports, or those of its one held-out score."""
+def reported(model):
+    """The novel fraction and the test that a fitted model reports, or those of its score of validation rows."""
     if hasattr(model, "novelty_test_"):
         return model.novel_fraction_, model.novelty_test_
     target = model.target_novelty_score_
@@ -187,7 +189,7 @@ def evidence(model):
 
 
 def table(outcomes: Sequence[Outcome]) -> list[str]:
-    """The bars of the issue beside what was found."""
+    """What was found, beside the requirements."""
     of = {name: [o for o in outcomes if o.setting.group == name] for name in GROUPS}
     some = [o for name in ("mixed", "strong", "small") for o in of[name]]
     separable = [o for o in some if o.oracle_auprc >= SEPARABLE]
@@ -195,11 +197,11 @@ def table(outcomes: Sequence[Outcome]) -> list[str]:
     small = [o for o in of["small"] if o.oracle_auprc >= SEPARABLE]
     null = of["no new class"]
     covered = [o.low <= o.setting.fraction <= o.high for o in separable]
-    told = [o.low <= o.setting.fraction <= o.high for o in separable if o.high_identified]
+    identified = [o.low <= o.setting.fraction <= o.high for o in separable if o.high_identified]
     rows = [
         ("lower end valid", share([o.low <= o.setting.fraction for o in some]), "≥ 95 %", len(some)),
         ("interval covers, separable", share(covered), "≥ 90 %", len(separable)),
-        ("… where the upper end is identified", share(told), "", len(told)),
+        ("… where the upper end is identified", share(identified), "", len(identified)),
         (
             "α = .10, n = 2000, separable: mean width",
             mean([o.high - o.low for o in strong]),
@@ -219,8 +221,8 @@ def table(outcomes: Sequence[Outcome]) -> list[str]:
         ),
         ("… clear", share([o.word == "clear" for o in small]), "", len(small)),
     ]
-    lines = ["| | found | bar | problems |", "|---|---|---|---|"]
-    return lines + [f"| {name} | {found} | {bar} | {number} |" for name, found, bar, number in rows]
+    lines = ["| | found | required | problems |", "|---|---|---|---|"]
+    return lines + [f"| {name} | {found} | {required} | {number} |" for name, found, required, number in rows]
 
 
 def share(flags: Sequence[bool]) -> str:
@@ -236,7 +238,7 @@ def median(values: Sequence[float]) -> str:
 
 
 def kept(path: Path) -> list[Outcome]:
-    """The outcomes that a run before this one kept."""
+    """The outcomes that an earlier run stored."""
     lines = path.read_text().splitlines() if path.exists() else []
     return [Outcome(**{**entry, "setting": Setting(**entry["setting"])}) for entry in map(json.loads, lines)]
 
@@ -256,7 +258,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--out", type=Path, default=OUT)
     parser.add_argument(
-        "--keep", type=Path, help="outcomes so far, as JSON lines; a run that was cut short goes on"
+        "--keep", type=Path, help="file for the outcomes, as JSON lines; an interrupted run continues from it"
     )
     asked = parser.parse_args()
     numbers = dict(zip(GROUPS, (asked.problems, asked.null, asked.strong, asked.strong), strict=True))

@@ -1,12 +1,12 @@
-"""How near does encoding come to the model's own forward pass? Ratios from one run, since machines are noisy.
+"""How fast is encoding, compared with the model's forward pass? Ratios from one run, since machines are noisy.
 
     OMP_NUM_THREADS=1 python benchmarks/encode.py [--rounds 9] [--rows 256]
 
-"Forward" is the bare model on the same batches, tokenised, decoded and padded beforehand: nothing that uses this
+"Forward" is the model alone on the same batches, tokenised, decoded and padded beforehand: nothing that uses this
 model can be faster. "Encode" starts from texts or JPEG bytes and ends with features in an empty cache on disk.
-Both are timed in turn, round after round, who goes first alternating, and the ratio is the median over rounds
-of forward time / encode time: 1.0 is as fast as the model, 0.9 within 10 % of it. Processor time counts all
-threads, so also what is read and decoded while the model computes. "Cached" is the second run.
+Both are timed in every round, in alternating order. The ratio is the median over rounds of forward time / encode
+time: 1.0 is as fast as the model, 0.9 within 10 % of it. Processor time counts all threads, also those that read
+and decode while the model computes. "Cached" is the second run.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ DATA = Path(__file__).parents[2] / "shared" / "data"
 
 
 def bare_forward(encoder: Encoder, items: Sequence[Any], batch_size: int) -> Callable[[], None]:
-    """The model alone, on batches that are ready."""
+    """The model alone, on prepared batches."""
     ready = [
         {name: torch.from_numpy(array) for name, array in batch.inputs.items()}
         for batch in encoder.batches(items, range(len(items)), batch_size)
@@ -63,10 +63,10 @@ def compare(title: str, encoder: Encoder, items: Sequence[Any], batch_size: int,
     alone, whole, cached = [], [], []
     with tempfile.TemporaryDirectory() as folder:
         for turn in range(-1, rounds):  # the first round warms up
-            place = Path(folder) / str(turn)
+            cache = Path(folder) / str(turn)
 
-            def encoding(place: Path = place) -> None:
-                encode(items, encoder, batch_size=batch_size, cache=place, progress=False)
+            def encoding(cache: Path = cache) -> None:
+                encode(items, encoder, batch_size=batch_size, cache=cache, progress=False)
 
             order = [forward, encoding] if turn % 2 else [encoding, forward]
             times = {work: seconds(work) for work in order}

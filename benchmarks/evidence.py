@@ -1,6 +1,6 @@
-"""The statistical evidence that takes longer than a test may: ``make evidence`` writes docs/evidence.
+"""CoLOR and simple methods on synthetic data and digits: ``make evidence`` writes docs/evidence/foundation.md.
 
-Nothing here is tuned: methods run with their defaults, on splits by seed, and every number is written as found.
+It takes longer than a test should. Methods run with their defaults, nothing is tuned, all numbers are reported.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def mlp_discriminator(X, X_target, X_test):
 
 
 def synthetic(seed: int, shift: bool):
-    """Rows of make_background_shift, labels, and the truth of the test rows."""
+    """Rows of make_background_shift, labels, and the labels of the test rows."""
     data = make_background_shift(shift=shift, random_state=seed)
     return data.X, data.y, data.X_target, data.X_test, data.y_test, -1
 
@@ -54,7 +54,7 @@ PROBLEMS = {
 
 
 def one_split(title: str, seed: int) -> dict[str, tuple[float, ...]]:
-    """Every method's figures on one split of one problem."""
+    """The figures of every method on one split of one problem."""
     X, y, X_target, X_test, y_test, novel = PROBLEMS[title](seed)
     results: dict[str, tuple[float, ...]] = {}
     with warnings.catch_warnings():
@@ -70,10 +70,10 @@ def one_split(title: str, seed: int) -> dict[str, tuple[float, ...]]:
 def main() -> None:
     OUT.mkdir(parents=True, exist_ok=True)
     lines = [
-        "# CoLOR and its plain comparisons, at their defaults, on synthetic and real background shift",
+        "# CoLOR and simple methods, with their defaults, on synthetic and real background shift",
         "",
         f"Written by `make evidence` with openset {__version__}, torch {torch.__version__}. Mean ± sd over "
-        f"{len(SEEDS)} seeds, held-out target rows.",
+        f"{len(SEEDS)} seeds, on test rows.",
         "`MLPClassifier` is a discriminator made with scikit-learn alone.",
     ]
     jobs = [(title, seed) for title in PROBLEMS for seed in SEEDS]

@@ -2,10 +2,9 @@
 
     python benchmarks/killed_sweep.py table-amazon --data ../shared/data --kills 5 [--runs 240]
 
-``--whole`` is the store of an uninterrupted sweep; it is filled first where it holds no such runs. The other
-sweep goes into ``--killed`` with the same command, gets SIGKILL at equal distances and is started again each
-time, until ``--runs`` runs are stored (all of them if left out). Every metric, head and checksum of data must
-be equal.
+``--whole`` is the store of an uninterrupted sweep, which is run first if the store does not have it. The second
+sweep, with the same command, writes to ``--killed``. It gets SIGKILL at equal distances and is started again each
+time, until ``--runs`` runs are stored (by default all). Every metric, head and data checksum must be equal.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from openset.bench.store import Store, StoredRun
 
 
 def command(arguments: argparse.Namespace, store: Path) -> list[str]:
-    """What a user types."""
+    """The command of a sweep, as a user types it."""
     data = ["--data", str(arguments.data)] if arguments.data else []
     run = [sys.executable, "-m", "openset.cli", "bench", "run", arguments.spec]
     return [*run, *data, "--jobs", str(arguments.jobs), "--store", str(store)]
@@ -37,17 +36,17 @@ def stored(path: Path) -> dict[str, StoredRun]:
 
 
 def n_stored(path: Path) -> int:
-    """Counted without reading them: looked at every second."""
+    """The number of stored runs, without reading them: it is called every second."""
     with (
         suppress(sqlite3.OperationalError),
         closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as found,
     ):
         return int(found.execute("SELECT count(*) FROM runs").fetchone()[0])
-    return 0  # not there yet, or not a table yet
+    return 0  # there is no file or no table yet
 
 
 def run_until(arguments: argparse.Namespace, store: Path, count: int) -> None:
-    """Start, or continue, the sweep, and kill it as soon as that many runs are stored."""
+    """Start or continue the sweep, and kill it as soon as that many runs are stored."""
     process = subprocess.Popen(command(arguments, store), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     while process.poll() is None and n_stored(store) < count:
         time.sleep(1)
@@ -56,7 +55,7 @@ def run_until(arguments: argparse.Namespace, store: Path, count: int) -> None:
 
 
 def numbers(run: StoredRun) -> str:
-    """All that a run gave, as text: equal numbers have equal texts, also those that are not numbers."""
+    """Everything that a run returned, as text, in which NaN equals NaN."""
     result = run.result
     return json.dumps([result.metrics, result.heads, result.manifest_checksum, result.failure])
 
@@ -72,10 +71,10 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=2)
     arguments = parser.parse_args()
     if arguments.killed.exists():
-        sys.exit(f"{arguments.killed} is there already: name another with --killed.")
+        sys.exit(f"{arguments.killed} exists: give another file with --killed.")
 
     if subprocess.run(command(arguments, arguments.whole), stdout=subprocess.DEVNULL, check=False).returncode > 1:
-        sys.exit(1)  # 1 alone: some runs failed, as they should again
+        sys.exit(1)  # exit code 1 means that some runs failed; they must fail again
     plan = stored_plan(load_spec(arguments.spec), Store(arguments.whole, read_only=True), data_dir=arguments.data)
     whole = {run.key: run for _, run in plan if run is not None}
     runs = min(arguments.runs or len(whole), len(whole))
@@ -86,8 +85,7 @@ def main() -> None:
         now = stored(arguments.killed)
         changed = sum(now.get(key) != run for key, run in kept.items())
         n_changed += changed
-        told = f"{len(now)} of {len(whole)} runs stored, {changed} of the earlier ones changed"
-        print(f"kill {kill}: {told}", flush=True)
+        print(f"kill {kill}: {len(now)} of {len(whole)} runs stored, {changed} earlier ones changed", flush=True)
         kept = now
     run_until(arguments, arguments.killed, runs)
     found = stored(arguments.killed)

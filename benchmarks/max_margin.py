@@ -3,11 +3,11 @@
     python benchmarks/max_margin.py            # d = 3000, N = 2000, a minute
     python benchmarks/max_margin.py --scale 4  # a quarter of both, seconds
 
-Every solver gets the formulation that suits it: the quadratic programs get the dual on the Gram matrix,
-LinearSVC and NNLS the rows. The first ratio leaves the forming of the Gram matrix out, the second ("from the
-rows on") counts it for all who need it. Times of cvxpy are those its solvers report, without the time cvxpy
-takes to compile. One BLAS thread for all. "KKT" is the worst entry of our certificate computed from each
-solver's own multipliers (LinearSVC gives none: its row says how far its weights are from ours instead).
+Every solver gets the formulation that suits it: quadratic programs the dual on the Gram matrix, LinearSVC and
+NNLS the rows. The first ratio does not count the computation of the Gram matrix, the second ("from the rows on")
+counts it for all that need it. For cvxpy the times are those of its solvers, without cvxpy's compilation. All use
+one BLAS thread. "KKT" is the worst entry of our certificate, computed from each solver's own multipliers
+(LinearSVC has none: its row has the distance of its weights from ours instead).
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def by_nnls(rows, bound):
 
 
 def by_linear_svc(rows, sign):
-    """Hinge loss with a large C: its weights, as it keeps no multipliers."""
+    """Hinge loss with a large C: its weights, because it stores no multipliers."""
     model = LinearSVC(loss="hinge", fit_intercept=False, dual=True, C=1e6, tol=TOLERANCE, max_iter=100_000)
     start = time.perf_counter()
     model.fit(rows * sign[:, None], sign)
@@ -67,7 +67,7 @@ def by_linear_svc(rows, sign):
 
 
 def by_coordinate_descent(gram, bound):
-    """Compiled dual coordinate descent with shrinking: what block pivoting was chosen over."""
+    """Compiled dual coordinate descent with shrinking, the alternative to block pivoting."""
     import numba
 
     @numba.njit

@@ -1,7 +1,7 @@
-"""Reading float16 embeddings from Parquet in batches, against pyarrow's own reading of the same file.
+"""Reading float16 embeddings from Parquet in batches, compared with pyarrow alone on the same file.
 
-Run as ``python benchmarks/read_parquet.py [rows]``. The figure is a ratio of processor times measured in one run:
-what the checks and the conversion to arrays cost on top of decoding.
+Run as ``python benchmarks/read_parquet.py [rows]``. The ratio of processor times, measured in one run, is the
+cost of the checks and of the conversion to arrays.
 """
 
 from __future__ import annotations

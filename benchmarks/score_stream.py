@@ -1,11 +1,11 @@
-"""``openset score`` on float16 embeddings in Parquet, against reading the file plus the bare matrix products.
+"""``openset score`` on float16 embeddings in Parquet, compared with reading the file plus bare matrix products.
 
 Run as ``python benchmarks/score_stream.py --rows 10000000 --folder /tmp``; 10 million rows × 384 take 8 GB.
-The floor is the time to read the ids and vectors with pyarrow, batch by batch, and after it the time of the
-network's two products on rows that are in memory as float32 already, each with the threads and in the block that
-are quickest here. Floor and scoring take turns, and the best of each counts. Seconds count that reading, scoring
-and writing overlap, and mean little where others work on the machine; processor seconds do not gain from that.
-Memory is the peak of a process that only scores.
+The floor is the time to read the ids and vectors with pyarrow, batch by batch, plus the time of the network's two
+products on float32 rows in memory, each with the number of threads and the block size that are fastest here.
+Floor and scoring are timed in turn, and the best of each counts. Wall-clock seconds gain from the overlap of
+reading, scoring and writing, and are unreliable on a busy machine; processor seconds do not gain from it. Memory
+is the peak of a process that only scores.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def reading(path, rows):
 
 
 def products(model, rows):
-    """The same for the two matrix products of so many rows."""
+    """The same for the two matrix products on that many rows."""
     import torch
 
     weights = [torch.from_numpy(w) for w in model.weights_.values() if w.ndim == 3 and w.shape[1] > 1]
@@ -104,15 +104,15 @@ def scoring(folder, rows):
 
 def main(rows, folder, repeats):
     with tempfile.TemporaryDirectory(dir=folder) as temporary:
-        place = Path(temporary)
-        model = prepare(place, rows)
-        size = (place / "rows.parquet").stat().st_size / 1e9
+        files = Path(temporary)
+        model = prepare(files, rows)
+        size = (files / "rows.parquet").stat().st_size / 1e9
         read, product, ours = np.full((3, 2), np.inf)
         megabytes = 0.0
         for _ in range(repeats):
-            read = np.minimum(read, reading(place / "rows.parquet", rows))
+            read = np.minimum(read, reading(files / "rows.parquet", rows))
             product = np.minimum(product, products(model, min(rows, 500_000)) * rows / min(rows, 500_000))
-            taken, peak = scoring(place, rows)
+            taken, peak = scoring(files, rows)
             ours, megabytes = np.minimum(ours, taken), max(megabytes, peak)
     print(f"{rows} rows × {FEATURES} float16, {size:.2f} GB")
     for i, name in enumerate(("seconds", "processor")):
@@ -135,7 +135,7 @@ def score_alone(folder):
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="openset score against reading plus the bare products")
     parser.add_argument("--rows", type=int, default=300_000)
-    parser.add_argument("--folder", help="where the files are written, for as long as it runs")
+    parser.add_argument("--folder", help="folder for temporary files")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--score", type=Path, help=argparse.SUPPRESS)
     asked = parser.parse_args()

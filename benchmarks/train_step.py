@@ -2,10 +2,9 @@
 
     python benchmarks/train_step.py [--rounds 40] [--sizes 768,384,128]
 
-Every quantity is timed in turn, round after round, and the medians are compared, so that a slow minute of
-the machine hits all of them alike. "Bare products" are the matrix products that the mathematics needs (forward
-and backward of body and heads), on the same shapes, into memory allocated beforehand: nothing that trains this
-network can be faster than 1.0 of it.
+All quantities are timed in turn, round after round, and their medians are compared, so that a slow minute of the
+machine affects all of them. "Bare products" are only the matrix products of a step (forward and backward of body
+and heads), on the same shapes, into memory allocated beforehand: no training of this network can be faster.
 """
 
 from __future__ import annotations
@@ -22,8 +21,8 @@ from torch.nn import functional as F
 
 from openset.learn.batches import ScaledRows
 from openset.learn.train import MemberPlan, Settings, _Run
-from openset.methods._color_objective import ColorObjective
-from openset.methods._presets import PAPER_GRID
+from openset.methods._color_objective import PaperObjective
+from openset.methods._presets import PAPER_GRID, Group
 from openset.methods.discriminator import bodies_for
 from openset.stats.scaling import Scaling
 
@@ -47,7 +46,8 @@ def make_run(
         hidden=hidden, optimizer="adam", learning_rate=1e-3, momentum=0.9, l2=1e-4, clip=5.0,
         batch_size=BATCH, max_steps=1000, evaluate_every=1000, tol=0.0, device="cpu",
     )  # fmt: skip
-    objective = ColorObjective(bodies_for(CLASSES, len(grid), True), np.array(grid), 1.0, [1.2], 0.01)
+    bodies = bodies_for(CLASSES, len(grid), joint=True)
+    objective = PaperObjective(bodies, np.array(grid), [Group(sharpness=1.2)], members, fpr=0.01)
     y = random.integers(0, CLASSES, ROWS)
     return _Run(objective, plans, ScaledRows(source, scaling), y, ScaledRows(target, scaling), settings, None)
 
@@ -72,10 +72,10 @@ def bare_products(d: int, hidden: int, members: int) -> Callable[[], None]:
 
 
 class PlainLoop:
-    """The same mathematics as people write it first: modules, autograd, and a Python loop over heads.
+    """The same computation in plain PyTorch: modules, autograd, and a Python loop over heads.
 
-    ``shared=True`` runs the body once for all heads; ``shared=False`` solves each head's problem on its own
-    forward and backward pass, summing gradients, as a loop over candidates does.
+    ``shared=True`` runs the body once for all heads; ``shared=False`` has a forward and a backward pass for each
+    head and sums the gradients, as a loop over candidate recalls does.
     """
 
     def __init__(self, d: int, hidden: int, *, shared: bool) -> None:
@@ -96,9 +96,9 @@ class PlainLoop:
     def head_loss(self, index: int, source: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
         head, wanted = self.heads[index], PAPER_GRID[index]
         h_target = head(target)
-        defect = wanted - (1.2 * h_target).sigmoid().mean()
+        violation = wanted - (1.2 * h_target).sigmoid().mean()
         self.multipliers[index].grad = wanted - (h_target > 0).float().mean().detach()
-        return F.softplus(head(source)).mean() + self.multipliers[index].detach() * defect
+        return F.softplus(head(source)).mean() + self.multipliers[index].detach() * violation
 
     def step(self) -> None:
         s, t = torch.randint(0, 2000, (BATCH,)), torch.randint(0, 2000, (BATCH,))
@@ -126,7 +126,7 @@ class PlainLoop:
 
 
 def time_in_turn(actions: dict[str, Callable[[], object]], rounds: int, block: int = 25) -> dict[str, float]:
-    """Median seconds of each action, timed in turn: a block of calls each, the first of which warms the cache."""
+    """Median seconds of each action, timed in turn in blocks of calls; the first call of a block is not timed."""
     seconds: dict[str, list[float]] = {name: [] for name in actions}
     for _ in range(rounds):
         for name, action in actions.items():

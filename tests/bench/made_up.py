@@ -1,13 +1,24 @@
-"""Made-up results whose every figure can be worked out by hand."""
+"""A small run, and made-up results whose every figure can be worked out by hand."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 from openset.bench.results import results_of
-from openset.bench.runs import RunResult, expand
+from openset.bench.runs import Run, RunResult, expand
 from openset.bench.spec import parse_spec
 from openset.bench.store import Store
+
+RUN = Run(
+    dataset="synthetic",
+    encoder=None,
+    options='{"n_features":5,"n_source":90,"n_target":60,"n_test":40}',
+    setting="shift",
+    novel="novel",
+    seed=0,
+    method="color",
+    parameters='{"evaluate_every":10,"grid":[0.05,0.1],"max_steps":20}',
+)
 
 SPEC = """
 title = "Made up"

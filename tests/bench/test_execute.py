@@ -5,22 +5,11 @@ from dataclasses import replace
 
 import pytest
 
+from bench.made_up import RUN
 from openset.bench import execute as module
 from openset.bench.execute import execute
-from openset.bench.runs import Run
 from openset.learn.memory import TrainingMemory
 from openset.learn.train import _Run
-
-RUN = Run(
-    dataset="synthetic",
-    encoder=None,
-    options='{"n_features":5,"n_source":90,"n_target":60,"n_test":40}',
-    setting="shift",
-    novel="novel",
-    seed=0,
-    method="color",
-    parameters='{"evaluate_every":10,"grid":[0.05,0.1],"max_steps":20}',
-)
 
 
 @pytest.mark.slow

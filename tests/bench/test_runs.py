@@ -5,20 +5,10 @@ from dataclasses import replace
 
 import pytest
 
+from bench.made_up import RUN
 from openset.bench.runs import Run, expand
 from openset.bench.spec import parse_spec
 from openset.methods.color_paper import PaperCoLOR
-
-RUN = Run(
-    dataset="synthetic",
-    encoder=None,
-    options='{"n_features":5,"n_source":90,"n_target":60,"n_test":40}',
-    setting="shift",
-    novel="novel",
-    seed=0,
-    method="color",
-    parameters='{"evaluate_every":10,"grid":[0.05,0.1],"max_steps":20}',
-)
 
 
 def test_the_key_depends_on_everything_a_result_depends_on():

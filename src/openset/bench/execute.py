@@ -95,7 +95,7 @@ def _solved(solve: Callable[..., dict[str, float]], run: Run, data_dir: Path | N
 
 
 def forget_problems() -> None:
-    """Build problems anew from now on: the user may have changed a file."""
+    """Forget the problem in memory: the user may have changed its file."""
     _problem_of.cache_clear()
 
 

@@ -12,7 +12,7 @@ from openset.bench.store import StoredRun
 
 
 class SweepProgress(Protocol):
-    """Is told when runs start and finish."""
+    """Receives the start and the end of runs."""
 
     def started(self, run: Run) -> None:
         """A run started; it starts again if its worker died."""

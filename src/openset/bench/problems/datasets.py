@@ -41,17 +41,11 @@ _PATHS: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 def _amazon(
-    setting: Setting,
-    novel: str,
-    seed: int,
-    data_dir: Path | None,
-    *,
-    encoder: str | None = None,
-    novel_fraction: float | None = None,
+    setting: Setting, novel: str, seed: int, data_dir: Path | None, *, encoder: str | None = None, **recipe: Any
 ) -> BenchProblem:
     """The paper's six categories, one of which is new; sentiment flips between source and target."""
     data, features = _features("amazon", data_dir, encoder)
-    return _sentiment_problem(data, features, PAPER_CATEGORIES, setting, novel, seed, novel_fraction)
+    return _sentiment_problem(data, features, PAPER_CATEGORIES, setting, novel, seed, **recipe)
 
 
 def _amazon_stand_in(
@@ -59,7 +53,8 @@ def _amazon_stand_in(
 ) -> BenchProblem:
     """The same recipe on older reviews of other categories."""
     data, features = _features("amazon_fdu_mtl", data_dir)
-    return _sentiment_problem(data, features, STAND_IN_CATEGORIES, setting, novel, seed, novel_fraction)
+    categories = STAND_IN_CATEGORIES
+    return _sentiment_problem(data, features, categories, setting, novel, seed, novel_fraction=novel_fraction)
 
 
 def _sentiment_problem(
@@ -69,7 +64,7 @@ def _sentiment_problem(
     setting: Setting,
     novel: str,
     seed: int,
-    novel_fraction: float | None,
+    **recipe: Any,
 ) -> BenchProblem:
     from openset.shift import sentiment_shift
 
@@ -80,36 +75,19 @@ def _sentiment_problem(
         known=[name for name in categories if name != novel],
         novel=novel,
         shift=setting == "shift",
-        novel_fraction=novel_fraction,
         random_state=seed,
+        **recipe,
     )
     return problem_from_split(features, split, stand_in_for=data.stand_in_for or "")
 
 
 def _sun397(
-    setting: Setting,
-    novel: str,
-    seed: int,
-    data_dir: Path | None,
-    *,
-    encoder: str | None = None,
-    novel_fraction: float | None = None,
+    setting: Setting, novel: str, seed: int, data_dir: Path | None, *, encoder: str | None = None, **recipe: Any
 ) -> BenchProblem:
     """Six indoor classes of eight subtypes; some subtypes of a natural group, drawn by the seed, are new."""
-    from openset.shift import content_keys, subtype_shift
-
     data, features = _features("sun397", data_dir, encoder)
-    split = subtype_shift(
-        group=data.label,
-        subtype=_present(data.subtype),
-        novel_group=novel,
-        known=np.unique(data.label[data.columns["level1"] == "indoor"]).tolist(),
-        shift=setting == "shift",
-        novel_fraction=novel_fraction,
-        content=content_keys(features),
-        random_state=seed,
-    )
-    return problem_from_split(features, split)
+    known = np.unique(data.label[data.columns["level1"] == "indoor"]).tolist()
+    return _subtype_problem(data, features, setting, seed, novel_group=novel, known=known, **recipe)
 
 
 def _sun(
@@ -119,48 +97,37 @@ def _sun(
 
     A category has about 250 images at most: with a large ``novel_fraction`` known rows of the target are dropped.
     """
-    from openset.shift import content_keys, subtype_shift
-
     data, features = _features("sun_scenes", data_dir)
-    split = subtype_shift(
-        group=data.label,
-        subtype=_present(data.subtype),
-        novel_subtypes=[novel],
-        known=SUN_KNOWN,
-        shift=setting == "shift",
-        novel_share=0.5 if novel_fraction is None else 1.0,
-        content=content_keys(features),
-        random_state=seed,
-    )
-    problem = problem_from_split(features, split, stand_in_for=data.stand_in_for or "")
+    share = 0.5 if novel_fraction is None else 1.0
+    recipe = {"novel_subtypes": [novel], "known": SUN_KNOWN, "novel_share": share}
+    problem = _subtype_problem(data, features, setting, seed, **recipe)
     return problem if novel_fraction is None else thinned(problem, novel_fraction, seed)
 
 
 def _clinc(
-    setting: Setting,
-    novel: str,
-    seed: int,
-    data_dir: Path | None,
-    *,
-    encoder: str | None = None,
-    novel_fraction: float = 0.09,
+    setting: Setting, novel: str, seed: int, data_dir: Path | None, *, encoder: str | None = None, **recipe: Any
 ) -> BenchProblem:
-    """Queries of five domains, whose intents are the subtypes; a sixth domain is new."""
+    """Queries of five domains with intents as subtypes; a sixth domain is new, by default 9 % of target."""
+    data, features = _features("clinc150", data_dir, encoder)
+    known = [name for name in CLINC_KNOWN if name != novel]
+    recipe = {"novel_group": novel, "subtype_share": 1.0, "novel_fraction": 0.09, "known": known, **recipe}
+    return _subtype_problem(data, features, setting, seed, **recipe)
+
+
+def _subtype_problem(
+    data: Dataset, features: NDArray[np.float32], setting: Setting, seed: int, **recipe: Any
+) -> BenchProblem:
     from openset.shift import content_keys, subtype_shift
 
-    data, features = _features("clinc150", data_dir, encoder)
     split = subtype_shift(
         group=data.label,
         subtype=_present(data.subtype),
-        novel_group=novel,
-        subtype_share=1.0,
-        known=[name for name in CLINC_KNOWN if name != novel],
         shift=setting == "shift",
-        novel_fraction=novel_fraction,
-        content=content_keys(_present(data.texts)),
+        content=content_keys(features if data.texts is None else data.texts),
         random_state=seed,
+        **recipe,
     )
-    return problem_from_split(features, split)
+    return problem_from_split(features, split, stand_in_for=data.stand_in_for or "")
 
 
 def _cifar(

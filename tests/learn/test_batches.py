@@ -81,3 +81,46 @@ def test_outputs_are_bit_identical_whatever_rows_go_together():
     for chosen in (np.array([650]), np.arange(300, 310), np.random.default_rng(1).permutation(700)):
         assert np.array_equal(head_outputs(network, rows, chosen)["novelty"], whole[:, chosen])
     assert head_outputs(network, rows, np.empty(0, np.intp))["novelty"].shape == (2, 0, 5)
+
+
+def make_batches(seed=0, augment=()):
+    seeds = [np.random.SeedSequence(seed + i) for i in range(2)]
+    rows = ScaledRows(np.arange(10.0)[:, None], NO_SCALING)
+    streams = [[RowStream(np.arange(10), s)] for s in seeds]
+    return Batches(rows, np.arange(10), rows, *streams, size=3, device="cpu", augment=augment)
+
+
+def test_batches_go_on_where_their_state_was_taken():
+    one, other = make_batches(), make_batches(seed=5)
+    for _ in range(4):
+        one.next()
+    other.restore(one.state())
+    for _ in range(5):
+        first, second = one.next(), other.next()
+        assert first.y.tolist() == second.y.tolist() and first.target_rows.tolist() == second.target_rows.tolist()
+
+
+def test_without_a_target_a_batch_is_source_alone():
+    rows = ScaledRows(np.arange(10.0)[:, None], NO_SCALING)
+    stream = RowStream(np.arange(10), np.random.SeedSequence(0))
+    batch = Batches(rows, np.arange(10), None, [stream], [], size=4, device="cpu").next()
+    assert batch.x.shape == (1, 4, 1) and batch.target_rows.shape == (1, 0)
+    assert batch.target(batch.x).shape == (1, 0, 1)
+
+
+def test_images_are_read_with_their_channels_first():
+    images = np.random.default_rng(0).integers(0, 256, (5, 8, 6, 3), dtype=np.uint8)
+    last, first = ScaledRows(images, NO_SCALING), ScaledRows(np.moveaxis(images, 3, 1), NO_SCALING)
+    assert last.row_shape == first.row_shape == (3, 8, 6)
+    out = np.empty((2, 2, 3, 8, 6), np.float32)
+    last.gather(np.array([4, 0]), out[0])
+    first.gather(np.array([4, 0]), out[1])
+    np.testing.assert_array_equal(out[0], out[1])
+    np.testing.assert_array_equal(out[0], np.moveaxis(images[[4, 0]], 3, 1))
+
+
+def test_values_beyond_single_precision_become_infinite_not_an_error():
+    rows = ScaledRows(np.array([[1e300], [1.0]]), NO_SCALING)
+    out = np.empty((2, 1), np.float32)
+    rows.gather(np.array([0, 1]), out)
+    assert out[:, 0].tolist() == [np.inf, 1.0]

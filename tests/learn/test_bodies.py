@@ -122,3 +122,37 @@ def test_a_batch_of_one_row_stays_finite():
     logits.sum().backward()
     assert torch.isfinite(logits).all()
     assert all(torch.isfinite(p.grad).all() for p in network.parameters())
+
+
+# ---------------------------------------------------------------------- keep-masks
+
+
+def test_masks_drop_at_the_rate_and_keep_the_mean():
+    masks = DropoutMasks(SEEDS[:2])
+    mask = masks.fill(torch.empty(2, 1000, 100), 0.2)
+    assert set(mask.unique().tolist()) == {0.0, 1.0}
+    assert 1 - mask.mean().item() == pytest.approx(0.2, abs=0.004)
+    assert (mask * masks.scale(0.2)).mean().item() == pytest.approx(1, abs=0.004)
+    assert not torch.equal(mask[0], mask[1])
+
+
+def test_a_members_masks_are_the_same_alone_or_in_company():
+    mask = DropoutMasks(SEEDS).fill(torch.empty(3, 9, 5), 0.5)
+    assert torch.equal(mask[1], DropoutMasks(SEEDS[1:2]).fill(torch.empty(1, 9, 5), 0.5)[0])
+
+
+def test_rates_of_members_replace_that_of_the_network():
+    masks = DropoutMasks(SEEDS, rates=(0.0, 0.2, 0.5))
+    mask = masks.fill(torch.empty(3, 500, 100), 0.9)
+    np.testing.assert_allclose(1 - mask.mean(dim=(1, 2)), [0, 0.2, 0.5], atol=0.01)
+    np.testing.assert_allclose((mask * masks.scale(0.9)).mean(dim=(1, 2)), [1, 1, 1], atol=0.01)
+    alike = DropoutMasks(SEEDS, rates=(0.2, 0.2, 0.2))
+    assert alike.scale(0.2) == DropoutMasks(SEEDS).scale(0.2) == 256 / 205
+
+
+def test_masks_go_on_where_their_state_was_taken():
+    one, other = DropoutMasks(SEEDS), DropoutMasks(SEEDS[::-1])
+    one.fill(torch.empty(3, 40), 0.3)
+    other.restore(one.state())
+    assert torch.equal(one.fill(torch.empty(3, 40), 0.3), other.fill(torch.empty(3, 40), 0.3))
+    assert [one.draw_seed(m) for m in range(3)] == [other.draw_seed(m) for m in range(3)]

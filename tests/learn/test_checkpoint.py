@@ -16,10 +16,12 @@ from safetensors import safe_open
 import openset
 from openset import NNPU, PULSE, UPU, CoLOR, DomainDiscriminator, PaperCoLOR
 from openset.learn import train as loop
-from openset.learn.checkpoint import FILE, Checkpoint
+from openset.learn.batches import ScaledRows
+from openset.learn.checkpoint import FILE, Checkpoint, fingerprint_of, remove_checkpoint
 from openset.methods._known_classes import ClassObjective
 from openset.registry import get_method
 from openset.stats.metrics import auroc
+from openset.stats.scaling import NO_SCALING
 
 pytestmark = pytest.mark.filterwarnings("ignore::openset.errors.FitWarning")
 
@@ -91,6 +93,7 @@ CASES = {
 }
 
 
+@pytest.mark.slow
 def test_a_killed_fit_goes_on_and_ends_with_the_same_weights(small, tmp_path, steps):
     points = {name: 1 + secrets.randbelow(5) for name in CASES}
     parameters = {name: {**SHORT, **CASES[name]} for name in CASES}
@@ -217,6 +220,7 @@ def test_writing_takes_a_small_share_of_the_time(tmp_path, monkeypatch):
     assert now[0] - written[-1] == 2.0
 
 
+@pytest.mark.slow
 def test_resnet18_on_cifar100_learns_and_goes_on_after_a_kill(shared_data, tmp_path, steps):
     """Two known classes of CIFAR-100 and a new one, at an eighth of the published width, for 40 steps.
 
@@ -253,3 +257,42 @@ def test_resnet18_on_cifar100_learns_and_goes_on_after_a_kill(shared_data, tmp_p
     resumed.save(tmp_path / "model")
     again = openset.load(tmp_path / "model")
     np.testing.assert_array_equal(again.novelty_score(images[test][:20]), whole.novelty_score(images[test][:20]))
+
+
+# ---------------------------------------------------------------------- the file by itself
+
+
+def test_a_state_comes_back_from_the_folder_and_the_folder_goes_when_it_is_empty(tmp_path):
+    folder = tmp_path / "deep" / "c"
+    checkpoint = Checkpoint(folder, {"seed": "a"})
+    assert checkpoint.load() is None
+    checkpoint.save(lambda: {"step": 3, "w": np.arange(4.0)})
+    stored = Checkpoint(folder, {"seed": "a"}).load()
+    assert stored["step"] == 3 and stored["w"].tolist() == [0, 1, 2, 3]
+    with pytest.raises(ValueError, match="of another fit: it differs in seed"):
+        Checkpoint(folder, {"seed": "b"}).load()
+    (folder / "mine.txt").write_text("keep")
+    remove_checkpoint(folder)
+    assert os.listdir(folder) == ["mine.txt"]
+    (folder / "mine.txt").unlink()
+    remove_checkpoint(folder)
+    assert not folder.exists()
+    remove_checkpoint(folder)  # and again, where there is nothing
+
+
+def test_a_fingerprint_names_the_part_that_differs(small):
+    def fingerprint(parameters="p", X=small.X, y=small.y, target=small.X_target, seed=0, weight=1.0):
+        rows = np.arange(5)
+        plan = loop.MemberPlan(np.random.SeedSequence(seed), rows, rows, rows, rows)
+        source = ScaledRows(X, NO_SCALING)
+        scaled = None if target is None else ScaledRows(target, NO_SCALING)
+        return fingerprint_of(parameters, source, y, scaled, [plan], {"w": np.array([weight])})
+
+    same = fingerprint()
+    assert fingerprint() == same
+    for changed, part in [
+        ({"parameters": "q"}, "parameters"), ({"X": small.X * 2}, "source rows"), ({"y": small.y * 2}, "labels"),
+        ({"target": None}, "target rows"), ({"seed": 1}, "seed"), ({"weight": 2.0}, "initial weights"),
+    ]:  # fmt: skip
+        other = fingerprint(**changed)
+        assert [name for name in same if same[name] != other[name]] == [part]

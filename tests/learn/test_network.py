@@ -1,9 +1,7 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 import torch
-from torch.nn import functional as F
 
 from openset.learn.architecture import Architecture
 from openset.learn.backbones import output_shape
@@ -17,37 +15,6 @@ def make_network(dropout=0.0, members=3, bodies=None):
     bodies = bodies or {"shared": {"classes": 4, "novelty": 5}}
     architecture = Architecture(bodies, n_features=6, hidden=7, dropout=dropout, members=members)
     return Network(architecture).initialise(SEEDS[:members])
-
-
-@pytest.mark.parametrize("dropout", [0.0, 0.3])
-@pytest.mark.parametrize("calls", [1, 2])
-def test_the_written_out_backward_pass_is_autograds(dropout, calls):
-    network = make_network(dropout)
-    x = torch.randn(3, 11, 6, generator=torch.Generator().manual_seed(0))
-    weights = torch.randn(3, 11, 9, generator=torch.Generator().manual_seed(1))
-    masks = DropoutMasks(SEEDS)
-    loss = sum(
-        (torch.cat(list(network(x, "shared", masks).values()), dim=-1).sin() * weights).sum()
-        for _ in range(calls)
-    )
-    loss.backward()
-    assert all(p.grad is not None for p in network.parameters())
-
-    plain = [p.detach().clone().requires_grad_() for p in network.parameter_groups()[0].stacked]
-    body_w, body_b, head_w, head_b = plain
-    again = DropoutMasks(SEEDS)
-    total = 0
-    for _ in range(calls):
-        keep_x, keep_h = torch.ones_like(x), torch.ones(3, 11, 7)
-        if dropout:
-            keep_x = again.fill(torch.empty(3, 11, 6), dropout) * again.scale(dropout)
-            keep_h = again.fill(torch.empty(3, 11, 7), dropout) * again.scale(dropout)
-        h = F.relu((x * keep_x) @ body_w + body_b) * keep_h
-        total = total + ((h @ head_w + head_b).sin() * weights).sum()
-    total.backward()
-    assert loss.item() == pytest.approx(total.item(), rel=1e-5)
-    for ours, theirs in zip(network.parameter_groups()[0].stacked, plain, strict=True):
-        np.testing.assert_allclose(ours.grad, theirs.grad, rtol=1e-4, atol=1e-4)
 
 
 def test_a_gradient_flows_from_a_method_in_between_too():
@@ -64,15 +31,6 @@ def test_a_gradient_flows_from_a_method_in_between_too():
     np.testing.assert_allclose(reversed_gradient, -network.bodies["shared"].weight.grad, atol=1e-6)
 
 
-def test_masks_drop_at_the_rate_and_keep_the_mean():
-    masks = DropoutMasks(SEEDS[:2])
-    mask = masks.fill(torch.empty(2, 1000, 100), 0.2)
-    assert set(mask.unique().tolist()) == {0.0, 1.0}
-    assert 1 - mask.mean().item() == pytest.approx(0.2, abs=0.004)
-    assert (mask * masks.scale(0.2)).mean().item() == pytest.approx(1, abs=0.004)
-    assert not torch.equal(mask[0], mask[1])
-
-
 def test_a_member_draws_the_same_alone_or_in_company():
     together, alone = (
         make_network(),
@@ -82,8 +40,6 @@ def test_a_member_draws_the_same_alone_or_in_company():
     )
     for a, b in zip(together.parameters(), alone.parameters(), strict=True):
         assert torch.equal(a[1], b[0])
-    mask = DropoutMasks(SEEDS).fill(torch.empty(3, 9, 5), 0.5)
-    assert torch.equal(mask[1], DropoutMasks(SEEDS[1:2]).fill(torch.empty(1, 9, 5), 0.5)[0])
 
 
 def test_arrays_round_trip_and_member_views_share_weights():

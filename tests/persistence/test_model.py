@@ -33,6 +33,7 @@ def folder(model, tmp_path):
     return tmp_path / "model"
 
 
+@pytest.mark.slow
 def test_a_new_process_scores_bit_identically(model, folder, small, tmp_path):
     np.save(tmp_path / "rows.npy", small.X_test)
     code = (
@@ -118,6 +119,7 @@ def test_a_damaged_folder_gives_one_clear_error(folder, damage):
     assert str(folder) in str(error.value)
 
 
+@pytest.mark.slow
 def test_a_manifest_with_one_thing_changed_is_refused(tmp_path):
     path, content = copied(tmp_path)
     for mutation in mutations(content):
@@ -192,6 +194,7 @@ def test_saving_again_replaces_the_old_model(folder, small):
     assert len(list(folder.iterdir())) == 3
 
 
+@pytest.mark.slow
 def test_a_kill_at_any_moment_leaves_a_whole_model(folder, small, tmp_path):
     """Save over and over in another process, kill it at random moments, and load what is there."""
     code = (

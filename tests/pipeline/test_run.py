@@ -81,6 +81,7 @@ def test_a_batch_without_a_new_class_is_not_called_clear():
     assert result.summary.verdict.word == "none found"
 
 
+@pytest.mark.slow
 def test_the_run_function_stays_a_function_whatever_is_imported_first():
     code = "import openset.pipeline.run, openset; assert callable(openset.run) and callable(openset.score)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -121,6 +121,7 @@ def test_a_full_disk_leaves_the_old_output(problem_files, tmp_path, suffix):
     assert len(read_table(out, id="id", features="p_value")) == 20_000
 
 
+@pytest.mark.slow
 def test_a_kill_leaves_the_old_output_or_the_new(problem_files, tmp_path):
     path, out = large_rows(tmp_path, 400_000), tmp_path / "out.parquet"
     pq.write_table(pa.table({"old": [1]}), out)

@@ -109,6 +109,14 @@ def test_a_target_smaller_than_a_batch_works(small):
             assert np.isfinite(model.novelty_score(small.X_test)).all()
 
 
+@pytest.mark.filterwarnings("ignore::openset.errors.FitWarning")
+@pytest.mark.parametrize("rows", [3, 5, 6, 7])
+def test_a_handful_of_source_rows_works(small, rows):
+    model = fit(small.X[:rows], np.arange(rows) % 2, small.X_target)
+    assert np.isfinite(model.novelty_score(small.X_test)).all()
+    assert set(model.predict(small.X_test).tolist()) <= {0, 1, -1}
+
+
 def test_duplicated_rows_and_constant_features_work(small):
     X = np.repeat(small.X[:50], 4, axis=0)
     X[:, 0] = 3.0

@@ -49,8 +49,8 @@ def rows_of(data):
     return ScaledRows(data.X, scaling), ScaledRows(data.X_target, scaling)
 
 
-@pytest.mark.parametrize("joint", [True, False])
-@pytest.mark.parametrize("optimizer", ["adam", "sgd"])
+@pytest.mark.parametrize("joint", [True, pytest.param(False, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("optimizer", ["adam", pytest.param("sgd", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("dropout", [(0.2,), (0.0, 0.2, 0.5)], ids=["alike", "own"])
 def test_four_members_together_are_four_runs_of_one(small, joint, optimizer, dropout):
     source, target = rows_of(small)

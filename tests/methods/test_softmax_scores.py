@@ -103,12 +103,3 @@ def test_training_that_differs_is_done_again(small, other):
     assert memory.spared == (0, 0)
     scores = [model.novelty_score(small.X_test) for model in models]
     assert not np.array_equal(scores[0], scores[1]) and not np.array_equal(scores[0], scores[2])
-
-
-def test_the_target_takes_no_part_in_training_or_scaling(small):
-    one, other = (
-        SourceOnly(max_steps=20, fpr=0.2, random_state=0).fit(small.X, small.y, target)
-        for target in (small.X_target, small.X_target[::-1] * 3 + 1)
-    )
-    np.testing.assert_array_equal(one.novelty_score(small.X_test), other.novelty_score(small.X_test))
-    np.testing.assert_array_equal(one.target_novelty_score_, one.novelty_score(small.X_target))

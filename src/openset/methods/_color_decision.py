@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from openset.methods._heads import FitHeads
-from openset.problem import Problem, Rows
+from openset.problem import Problem
 from openset.stats.diagnostics import (
     Diagnostic,
     agreement_of_members,
@@ -21,36 +21,32 @@ from openset.stats.validation_scores import ValidationScores
 _MOST_ROWS = 2000
 """Source rows that distances are measured to, at most."""
 
+_FEWEST_ROWS = 5
+"""Source rows that a distance needs, at least."""
+
 Logits = NDArray[np.floating]
 
 
 def validation_scores(heads: FitHeads, problem: Problem) -> ValidationScores:
     """Scores of each member's validation rows by every head, (rows, heads + 1).
 
-    A last column holds the distance to the source rows that the member trained on: small new classes that stand
-    apart show there first. Rows that are no vectors have none.
+    The last column is the distance to the source rows that the member trained on: small new classes far from
+    source show there first. Without it, (rows, heads): rows that are not vectors, and fewer than five rows to
+    train a member on.
     """
     folds, target_folds = problem.split.folds, problem.split.target_folds
-    return ValidationScores(
-        tuple(
-            _with_distance(
-                heads.source.of(fold.validation)["novelty"][member],
-                problem.X[fold.validation],
-                problem,
-                fold.train,
-            )
-            for member, fold in enumerate(folds)
-        ),
-        tuple(
-            _with_distance(
-                heads.target["novelty"][member, fold.validation],
-                problem.target[fold.validation],
-                problem,
-                own.train,
-            )
-            for member, (fold, own) in enumerate(zip(target_folds, folds, strict=True))
-        ),
-    )
+    source = [heads.source.of(fold.validation)["novelty"][m] for m, fold in enumerate(folds)]
+    target = [heads.target["novelty"][m, fold.validation] for m, fold in enumerate(target_folds)]
+    if problem.X.ndim == 2 and min(len(fold.train) for fold in folds) >= _FEWEST_ROWS:
+        trained_on = [_some(problem.X[fold.train]) for fold in folds]
+        source, target = (
+            [
+                np.column_stack([logits, distance_score(known, rows[fold.validation].astype(np.float64))])
+                for logits, fold, known in zip(by_member, members, trained_on, strict=True)
+            ]
+            for by_member, rows, members in ((source, problem.X, folds), (target, problem.target, target_folds))
+        )
+    return ValidationScores(tuple(source), tuple(target))
 
 
 def check_answer(
@@ -72,14 +68,6 @@ def check_answer(
         known = problem.target[~called_novel]
         found.append(support_of_known(_some(problem.X), _some(known)))
     return found
-
-
-def _with_distance(
-    logits: Logits, rows: NDArray[np.floating], problem: Problem, train: Rows
-) -> NDArray[np.float64]:
-    if rows.ndim != 2 or len(train) < 5:
-        return logits.astype(np.float64)
-    return np.column_stack([logits, distance_score(_some(problem.X[train]), rows.astype(np.float64))])
 
 
 def _some(rows: NDArray[np.floating]) -> NDArray[np.float64]:

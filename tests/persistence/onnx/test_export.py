@@ -9,8 +9,6 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 import openset
@@ -18,8 +16,7 @@ from openset import CoLOR, PaperCoLOR, SourceOnly
 from openset.cli import app
 from openset.data import read_table
 from openset.errors import FitWarning, MissingExtraError
-from openset.persistence.onnx.graph import IR_VERSION, OPSET, Graph
-from openset.persistence.onnx.pooling import interpolated
+from openset.persistence.onnx.graph import IR_VERSION, OPSET
 from openset.registry import get_method, methods
 from openset.testing import Subject
 
@@ -137,28 +134,6 @@ def test_the_file_says_what_it_needs_and_which_labels_it_gives(small, tmp_path):
     assert np.array(labels)[found["label"]].tolist() == model.predict(small.X_test.astype(np.float32)).tolist()
     assert proto.ir_version == IR_VERSION and proto.opset_import[0].version == OPSET
     assert proto.graph.input[0].type.tensor_type.shape.dim[0].dim_param == "n"
-
-
-@given(
-    places=st.lists(st.integers(-50, 50), min_size=1, max_size=40, unique=True).map(sorted),
-    x=st.lists(st.floats(-60, 60), min_size=1, max_size=30),
-    seed=st.integers(0, 99),
-)
-def test_bisection_is_numpys_interp(places, x, seed):
-    heights = np.random.default_rng(seed).normal(size=len(places))
-    graph = Graph()
-    interpolated(graph.value("x"), np.array(places, float), heights).as_type(np.float64, name="y")
-    double = onnx.TensorProto.DOUBLE
-    content = onnx.helper.make_graph(
-        graph.nodes, "g", [onnx.helper.make_tensor_value_info("x", double, ["n"])],
-        [onnx.helper.make_tensor_value_info("y", double, ["n"])], graph.constants,
-    )  # fmt: skip
-    model = onnx.helper.make_model(
-        content, opset_imports=[onnx.helper.make_opsetid("", OPSET)], ir_version=IR_VERSION
-    )
-    session = onnxruntime.InferenceSession(model.SerializeToString())
-    (found,) = session.run(None, {"x": np.array(x, float)})
-    np.testing.assert_allclose(found, np.interp(x, places, heights), rtol=1e-12, atol=1e-12)
 
 
 def test_the_command(problem_files, tmp_path):

@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from openset.methods._color_decision import _some, check_answer, validation_scores
+from openset.methods._heads import FitHeads, RowOutputs
+from openset.problem import Problem, Split
+from openset.stats.folds import Fold
+from openset.stats.neighbours import distance_score
+from openset.stats.novelty import novelty_verdict
+from openset.stats.scaling import moments
+
+RANDOM = np.random.default_rng(0)
+X, TARGET = RANDOM.normal(size=(60, 3)), RANDOM.normal(size=(40, 3))
+FOLDS = [Fold(np.arange(30, 60), np.arange(30)), Fold(np.arange(30), np.arange(30, 60))]
+TARGET_FOLDS = [Fold(np.arange(20, 40), np.arange(20)), Fold(np.arange(20), np.arange(20, 40))]
+NOVELTY, TARGET_NOVELTY = RANDOM.normal(size=(2, 60, 4)), RANDOM.normal(size=(2, 40, 4))
+
+
+def problem(rows=X, target=TARGET, folds=FOLDS):
+    split = Split(folds, TARGET_FOLDS, folds[0].validation)
+    return Problem(
+        rows, np.arange(60) % 2, target, 2, np.random.SeedSequence(0), split, moments(rows), moments(target)
+    )
+
+
+@pytest.fixture
+def heads():
+    return FitHeads(RowOutputs(np.arange(60), {"novelty": NOVELTY}), {"novelty": TARGET_NOVELTY})
+
+
+def test_each_members_validation_rows_are_scored_by_its_heads_and_by_distance(heads):
+    scores = validation_scores(heads, problem())
+    assert len(scores.source) == len(scores.target) == 2
+    for member, (fold, of_target) in enumerate(zip(FOLDS, TARGET_FOLDS, strict=True)):
+        np.testing.assert_array_equal(scores.source[member][:, :4], NOVELTY[member, fold.validation])
+        np.testing.assert_array_equal(scores.target[member][:, :4], TARGET_NOVELTY[member, of_target.validation])
+        own = X[fold.train]
+        np.testing.assert_array_equal(scores.source[member][:, 4], distance_score(own, X[fold.validation]))
+        np.testing.assert_array_equal(
+            scores.target[member][:, 4], distance_score(own, TARGET[of_target.validation])
+        )
+
+
+def test_rows_that_are_no_vectors_and_few_rows_have_no_distance(heads):
+    images, target_images = X.reshape(60, 3, 1, 1), TARGET.reshape(40, 3, 1, 1)
+    assert validation_scores(heads, problem(images, target_images)).source[0].shape == (30, 4)
+    few = [Fold(np.arange(4), FOLDS[0].validation), Fold(np.arange(5), FOLDS[1].validation)]
+    scores = validation_scores(heads, problem(folds=few))
+    assert {part.shape[1] for part in (*scores.source, *scores.target)} == {4}, "no member or all"
+
+
+@pytest.mark.parametrize("members", [1, 2])
+def test_all_checks_of_an_answer_are_made(heads, members):
+    scores = validation_scores(heads, problem())
+    answer = novelty_verdict(scores, max_density_ratio=12)
+    given = {
+        "member_scores": TARGET_NOVELTY[:members, :, 0], "called_novel": np.zeros(40, bool), "recall": 0.2,
+        "candidate_recall": 0.1, "fpr": 0.05,
+    }  # fmt: skip
+    names = [entry.name for entry in check_answer(scores, answer, problem(), **given)]
+    assert len(set(names)) == len(names) and "constraint kept" in names
+    assert ("agreement of members" in names) == (members > 1)
+    images = problem(X.reshape(60, 3, 1, 1), TARGET.reshape(40, 3, 1, 1))
+    without = [entry.name for entry in check_answer(scores, answer, images, **given)]
+    assert set(names) - set(without) == {"known rows far from source"}
+
+
+def test_many_rows_are_thinned_evenly_from_first_to_last():
+    rows = np.arange(5000)[:, None]
+    kept = _some(rows)
+    assert len(kept) == 2000 and kept[0] == 0 and kept[-1] == 4999 and np.diff(kept[:, 0]).max() <= 3
+    assert kept.dtype == np.float64 and len(_some(rows[:2000])) == 2000

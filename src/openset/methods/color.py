@@ -58,7 +58,7 @@ class CoLOR(ColorBase):
     grid : candidate recalls α̂, one novelty head each
     groups : settings of each group of networks, ``[Group(bound, dropout, sharpness), ...]``; ``members`` networks
         are trained for each, and those of the winner stay
-    effort : "full", or "fast" for one network and one group, in about a thirteenth of the time
+    effort : "full", or "fast" for one network and one group, in about an eighth of the time
     members : networks whose scores are averaged; members × ``validation_fraction`` >= 1 keeps every row once for
         validation
     joint : share one body between classes and novelty heads, or (False) train a body for each

@@ -315,7 +315,10 @@ class ResultSummary:
             f"Verdict: {self.verdict.word}",
             *(line for text in sentences for line in wrapped("  ", text)),
             "",
-            f"Novel fraction  {share.interval}, {100 * share.confidence:.0f} % interval, {share.method}",
+            *wrapped(
+                "Novel fraction  ",
+                f"{share.interval}, {100 * share.confidence:.0f} % interval, {share.method}",
+            ),
             f"Called novel    {self.called_novel} of {target.rows} target rows, budget {self.fpr:g} of source",
             f"Fitted          {self.method}, seed {self.seed}, on {source.rows} source rows",
             *wrapped("Features        ", self.data.features_text),

@@ -16,11 +16,12 @@ from sklearn.exceptions import NotFittedError
 from openset import CoLOR, DomainDiscriminator, PaperCoLOR, SourceOnly
 from openset.errors import FitWarning
 
-QUICK = {"max_steps": 30, "evaluate_every": 10, "random_state": 0, "fpr": 0.1}
+QUICK = {"max_steps": 30, "evaluate_every": 10, "random_state": 0, "fpr": 0.2}
+EFFORTS = pytest.mark.parametrize("effort", ["fast", pytest.param("full", marks=pytest.mark.slow)])
 
 
 def fit(X, y, X_target=None, **parameters):
-    return CoLOR(**{**QUICK, **parameters}).fit(X, y, X_target)
+    return CoLOR(**{**QUICK, "effort": "fast", **parameters}).fit(X, y, X_target)
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
@@ -46,11 +47,12 @@ def test_one_class_needs_a_target(small):
     assert set(fit(small.X, one, small.X_target).predict(small.X_test)) <= {"only", "novel"}
 
 
-def test_a_class_with_one_row_is_learned_and_never_kept_from_training(small):
+@EFFORTS
+def test_a_class_with_one_row_is_learned_and_never_kept_from_training(small, effort):
     y = small.y.copy()
     y[0] = 99
     for seed in range(4):
-        model = fit(small.X, y, small.X_target, random_state=seed)
+        model = fit(small.X, y, small.X_target, random_state=seed, effort=effort)
         assert 99 in model.classes_
 
 
@@ -101,32 +103,35 @@ def test_missing_mixed_and_misshapen_labels_are_refused(small):
         fit(small.X, small.X[:, 0])
 
 
-def test_a_target_smaller_than_a_batch_works(small):
+@EFFORTS
+def test_a_target_smaller_than_a_batch_works(small, effort):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FitWarning)
         for rows in (1, 2, 7):
-            model = fit(small.X, small.y, small.X_target[:rows])
+            model = fit(small.X, small.y, small.X_target[:rows], effort=effort)
             assert np.isfinite(model.novelty_score(small.X_test)).all()
 
 
 @pytest.mark.filterwarnings("ignore::openset.errors.FitWarning")
 @pytest.mark.parametrize("rows", [3, 5, 6, 7])
 def test_a_handful_of_source_rows_works(small, rows):
-    model = fit(small.X[:rows], np.arange(rows) % 2, small.X_target)
+    model = fit(small.X[:rows], np.arange(rows) % 2, small.X_target, effort="full")
     assert np.isfinite(model.novelty_score(small.X_test)).all()
     assert set(model.predict(small.X_test).tolist()) <= {0, 1, -1}
 
 
-def test_duplicated_rows_and_constant_features_work(small):
+@EFFORTS
+def test_duplicated_rows_and_constant_features_work(small, effort):
     X = np.repeat(small.X[:50], 4, axis=0)
     X[:, 0] = 3.0
     target = np.repeat(small.X_target[:50], 4, axis=0)
     target[:, 0] = 3.0
     for standardize in ("auto", "feature", "global", None):
-        model = fit(X, np.repeat(small.y[:50], 4), target, standardize=standardize)
+        model = fit(X, np.repeat(small.y[:50], 4), target, standardize=standardize, effort=effort)
         assert np.isfinite(model.novelty_score(target)).all()
     same = np.ones((40, 2))
-    assert np.isfinite(fit(same, np.arange(40) % 2, same, fpr=0.3).novelty_score(np.ones((3, 2)))).all()
+    constant = fit(same, np.arange(40) % 2, same, fpr=0.6, effort=effort)
+    assert np.isfinite(constant.novelty_score(np.ones((3, 2)))).all()
 
 
 def test_huge_values_work_scaled_and_are_refused_otherwise(small):

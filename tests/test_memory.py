@@ -36,6 +36,7 @@ print(json.dumps({"extra": peak() - before, "parameters": 4 * d * hidden, "batch
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs Linux's /proc to measure memory")
+@pytest.mark.slow
 def test_training_memory_stays_within_its_bound():
     out = subprocess.run([sys.executable, "-c", CODE], capture_output=True, text=True, check=True).stdout
     used = json.loads(out)

@@ -1,9 +1,8 @@
 """The contract that every open-set method keeps.
 
-A method subclasses :class:`OpenSetClassifier` and brings two things: ``_fit(problem)``, which learns from
-checked and encoded data and returns its fitted state, and ``_outputs(rows)``, which returns class logits and a
-novelty score (higher = more novel). Everything a user touches (labels, thresholds, probabilities, persistence,
-errors) is here.
+A method subclasses :class:`OpenSetClassifier` and defines two functions. ``_fit(problem)`` learns from checked
+and encoded data, and returns the fitted attributes. ``_outputs(rows)`` returns class logits and a novelty score
+(higher = more novel). Labels, thresholds, probabilities, saving and errors are handled here.
 """
 
 from __future__ import annotations
@@ -42,15 +41,15 @@ from openset.stats.thresholds import SourceThreshold, conformal_threshold
 
 
 class OpenSetClassifier(ClassifierMixin, BaseEstimator):
-    """Base of all methods: known labels or "novel" for every row, with one meaning of every attribute.
+    """Base of all methods: a known label or "novel" for every row.
 
-    Fitted with ``X_target`` it is an open-set classifier over k + 1 labels; without, a closed-set classifier over
-    the k known ones.
+    Fitted with ``X_target`` it is an open-set classifier over k + 1 labels. Fitted without, it is a closed-set
+    classifier over the k known ones.
 
     Parameters
     ----------
     fpr : share of source rows that may be called novel (the paper's β)
-    validation_fraction : share of rows kept from training, stratified, for choosing and for the threshold
+    validation_fraction : share of rows that are not trained on, but used to choose and to set the threshold
     novel_label : label of the new class; None for -1 (numbers) or "novel" (strings)
     random_state : seed; equal seeds give equal results on one machine
 
@@ -60,12 +59,11 @@ class OpenSetClassifier(ClassifierMixin, BaseEstimator):
     novel_label_ : the label of the new class
     threshold_ : a row is called novel exactly where its score is above this
     novel_fraction_ : a :class:`~openset.stats.shares.ShareEstimate`, None without a target
-    target_novelty_score_ : scores of the target rows by members that did not train on them, NaN elsewhere
-    calibration_scores_ : sorted scores of source validation rows, which p-values are ranks among; empty without
-        a target
-    n_source_, n_target_ : numbers of rows fitted on
-    resolved_parameters_ : what each parameter given as "auto" was resolved to
-    fit_scores_ : the fit's own rows, scored once (:class:`FitScores`); not part of a saved model
+    target_novelty_score_ : scores of the target rows by members that did not train on them; NaN where all did
+    calibration_scores_ : sorted scores of source validation rows, for p-values; empty without a target
+    n_source_, n_target_ : numbers of source and target rows
+    resolved_parameters_ : the value of each parameter that was given as "auto"
+    fit_scores_ : scores of the fit's own rows (:class:`~openset.problem.FitScores`); not part of a saved model
     """
 
     threshold_: float
@@ -79,7 +77,7 @@ class OpenSetClassifier(ClassifierMixin, BaseEstimator):
     _chooses_on_validation: ClassVar[bool] = False
     """Whether fitting chooses a head or a checkpoint on source validation rows."""
     _calibrates: ClassVar[bool] = True
-    """Whether the threshold needs source rows of its own."""
+    """Whether the threshold is set on source rows that are used for nothing else."""
     _presets: ClassVar[dict[str, dict[str, Any]]] = {}
 
     def __init__(
@@ -97,24 +95,26 @@ class OpenSetClassifier(ClassifierMixin, BaseEstimator):
 
     @classmethod
     def preset(cls, name: str, **overrides: Any) -> Self:
-        """An estimator with the paper's hyper-parameters for one of its data sets.
+        """Return an estimator with the paper's hyper-parameters for one of its data sets.
 
         >>> from openset import PaperCoLOR
         >>> PaperCoLOR.preset("amazon_reviews").dual_learning_rate
         0.06
         """
+        if not cls._presets:
+            raise ValueError(f"{cls.__name__} has no presets: use its defaults.")
         check_choice("preset", name, cls._presets)
         return cls(**{**cls._presets[name], **overrides})
 
-    # ------------------------------------------------------------------ what a method brings
+    # ------------------------------------------------------------------ what a method defines
 
     @abstractmethod
     def _fit(self, problem: Problem) -> State:
-        """Learn from a problem; return the fitted attributes that ``_outputs`` needs."""
+        """Learn from a problem, and return the fitted attributes that ``_outputs`` needs."""
 
     @abstractmethod
     def _outputs(self, rows: NDArray[np.floating]) -> tuple[Floats, Floats]:
-        """Class logits (n, k) and novelty scores (n,) of checked rows."""
+        """Return class logits (n, k) and novelty scores (n,) of checked rows."""
 
     def _check_parameters(self) -> None:
         """Raise a ValueError that names the parameter, what was received and what is expected."""
@@ -125,15 +125,15 @@ class OpenSetClassifier(ClassifierMixin, BaseEstimator):
         return 1
 
     def _accepts_nd(self) -> bool:
-        """Whether rows may be arrays of more than one axis (images for a backbone), also of bytes."""
+        """Whether a row may be an array of several axes (an image for a backbone), also of uint8."""
         return False
 
     def _resolve(self, n_features: int) -> dict[str, Any]:
-        """The parameters given as "auto", with what they are resolved to for rows of so many numbers."""
+        """Return the value of each parameter given as "auto", for rows of ``n_features`` numbers."""
         return {}
 
     def _score_fit(self, problem: Problem) -> FitScores:
-        """Score the rows of the fit, each once."""
+        """Score each row of the fit once."""
         if problem.X_target is None:
             return FitScores(problem.split)
         calibration = problem.split.calibration
@@ -149,14 +149,14 @@ class OpenSetClassifier(ClassifierMixin, BaseEstimator):
         )
 
     def _decide(self, problem: Problem, scores: FitScores) -> Decision:
-        """Threshold and share, from rows that chose nothing."""
+        """Set the threshold and estimate the novel share, on rows that were not used to choose."""
         threshold = conformal_threshold(scores.calibration_score, self.fpr)
         own = scores.target_validation_score
         fraction = anchored_share(scores.calibration_score, own[~np.isnan(own)], threshold.value)
         return Decision(threshold.value, fraction, warnings=self._unmet(threshold))
 
     def _finish(self, problem: Problem, scores: FitScores) -> tuple[State, FitScores]:
-        """Learn what depends on which target rows are called novel; most methods have nothing to add."""
+        """Learn what depends on the target rows called novel; most methods add nothing."""
         return {}, scores
 
     def _unmet(self, threshold: SourceThreshold) -> tuple[str, ...]:
@@ -181,30 +181,30 @@ class OpenSetClassifier(ClassifierMixin, BaseEstimator):
         """
         self._check_parameters()
         for name in fitted_attributes(self):
-            delattr(self, name)  # nothing of an earlier fit may remain
+            delattr(self, name)  # a second fit keeps nothing of the first
         problem = self._validate(X, y, X_target)
         self._store(self._fit(problem))
         if getattr(self, "standardize", None) == "auto":
             self.resolved_parameters_["standardize"] = self.scaling_.rule
         scores = self._score_fit(problem)
         self._store(scores.state)
-        told = other_scales(problem, getattr(self, "feature_names_in_", None))
+        messages = other_scales(problem, getattr(self, "feature_names_in_", None))
         self.threshold_, self.novel_fraction_ = np.inf, None
         if problem.X_target is not None:
             decision = self._decide(problem, scores)
             self._store(decision.state())
-            told += decision.warnings
+            messages += decision.warnings
         self.target_novelty_score_ = scores.target_validation_score
         self.calibration_scores_ = np.sort(scores.calibration_score)
         state, scores = self._finish(problem, replace(scores, heads=None, state={}))
         self._store(state)
         self.fit_scores_ = scores
-        for message in told:
+        for message in messages:
             warnings.warn(message, FitWarning, stacklevel=2)
         return self
 
     def _store(self, state: State) -> None:
-        """The one place where fitted attributes are set."""
+        """Set fitted attributes; ``_fit`` and its helpers only return them."""
         for name, value in state.items():
             setattr(self, name, value)
 
@@ -245,19 +245,19 @@ class OpenSetClassifier(ClassifierMixin, BaseEstimator):
         return problem
 
     def _n_features(self) -> int:
-        """Numbers in a row, or in each of its cells."""
+        """Number of features of a row, or of each of its cells."""
         return int(self.n_features_in_)
 
     def _check_classes(self, *, has_target: bool) -> None:
         known = self.classes_.tolist()
         if not has_target and len(known) == 1:
             raise ValueError(
-                f"y has one class only ({known[0]!r}) and there is no X_target: nothing can be "
-                "learned. Pass X_target to tell rows of that one class from new ones (PU learning)."
+                f"y has one class only ({known[0]!r}) and there is no X_target, so there is nothing to learn. "
+                "Pass X_target to separate rows of that class from new ones (PU learning)."
             )
         if has_target and self.novel_label_ in known:
             raise ParameterError(
-                f"y contains the label {self.novel_label_!r}, which is to mark novel rows: pass another ",
+                f"y contains the label {self.novel_label_!r}, which marks novel rows: pass another ",
                 Parameter("novel_label", ...),
                 ", or remove those rows from the source.",
             )
@@ -290,32 +290,32 @@ class OpenSetClassifier(ClassifierMixin, BaseEstimator):
     # ------------------------------------------------------------------ predicting
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """The known class of every row, or ``novel_label_`` where its score is above ``threshold_``."""
+        """Return the known class of every row, or ``novel_label_`` where its score is above ``threshold_``."""
         return self.predictions(X).predicted
 
     def predict_known(self, X: Any) -> NDArray[Any]:
-        """The most likely known class of every row, novel or not."""
+        """Return the most likely known class of every row, also of novel ones."""
         logits, _ = self._outputs(self._scoring_rows(X))
         return self.classes_[logits.argmax(axis=1)]
 
     def predict_proba(self, X: Any) -> Floats:
-        """Probabilities of the known classes and, fitted with a target, of "novel" in the last column.
+        """Return probabilities of the known classes and, if fitted with a target, of "novel" in the last column.
 
-        The novel column is σ(score − threshold_), so it is above one half exactly where a row is called novel;
-        the rest is shared among the known classes by the softmax of their logits.
+        The novel column is σ(score − threshold_), so it is above one half exactly where a row is called novel.
+        The known classes share the rest in proportion to the softmax of their logits.
         """
         return self._probabilities(*self._outputs(self._scoring_rows(X)))
 
     def novelty_score(self, X: Any) -> Floats:
-        """How novel every row looks: higher is more novel, on the scale of ``threshold_``."""
+        """Return the novelty score of every row: higher is more novel, on the scale of ``threshold_``."""
         return self._outputs(self._scoring_rows(X))[1]
 
     def predictions(self, X: Any) -> Predictions:
-        """All that the other methods say of every row, from one pass over the rows."""
+        """Return labels, known classes, scores and probabilities from one pass over the rows."""
         return self._predictions(*self._outputs(self._scoring_rows(X)))
 
     def target_predictions(self) -> Predictions:
-        """:meth:`predictions` of the target rows as ``fit`` scored them; a saved model does not have them."""
+        """Return the :meth:`predictions` of the target rows, which ``fit`` stored; a saved model has none."""
         check_is_fitted(self, "fit_scores_")
         return self._predictions(self.fit_scores_.target_logits, self.fit_scores_.target_score)
 
@@ -334,7 +334,7 @@ class OpenSetClassifier(ClassifierMixin, BaseEstimator):
             return known
         novel = expit(score - self.threshold_)
         above = score > self.threshold_
-        # in floating point σ of a tiny margin is ½: keep the promise that novel means above it
+        # in floating point σ of a tiny margin is ½, but a novel row must be above it
         novel = np.where(above, np.maximum(novel, np.nextafter(0.5, 1)), np.minimum(novel, 0.5))
         return np.column_stack([known * (1 - novel)[:, None], novel])
 
@@ -345,7 +345,7 @@ class OpenSetClassifier(ClassifierMixin, BaseEstimator):
     # ------------------------------------------------------------------ persistence and scikit-learn
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the fitted model to a folder: safetensors and JSON, never pickle. See :func:`openset.load`."""
+        """Save the fitted model to a folder as safetensors and JSON, never pickle. See :func:`openset.load`."""
         from openset.persistence.model import save
 
         save(self, path)
@@ -353,11 +353,10 @@ class OpenSetClassifier(ClassifierMixin, BaseEstimator):
     def to_onnx(self, path: str | PathLike[str]) -> None:
         """Write the fitted network as one ONNX graph, for any number of rows (extra ``onnx``).
 
-        Input ``x``: rows of float32, as they were given to ``fit``; scaling is part of the graph. Outputs:
-        ``novelty_score`` (n,), ``probabilities`` (n, k + 1) and ``label`` (n,), the index of a row's label in the
-        list that the file's metadata holds as ``labels`` in JSON, the novel label last. Scores agree with
-        ``novelty_score`` to single precision. Methods that train no network, and models with a backbone or a
-        ``classifier`` of their own, are refused.
+        Input ``x``: rows of float32, not scaled; scaling is part of the graph. Outputs: ``novelty_score`` (n,),
+        ``probabilities`` (n, k + 1) and ``label`` (n,). A label is an index into the JSON list ``labels`` of the
+        file's metadata, where the novel label is last. Scores agree with ``novelty_score`` to single precision.
+        It is an error for a method without a network, and for a model with a backbone or a ``classifier``.
         """
         from openset.persistence.onnx import to_onnx
 

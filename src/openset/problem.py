@@ -1,4 +1,4 @@
-"""What goes into a fit and what comes out of it, as values: problem, split, scores, decision, predictions."""
+"""Inputs and results of a fit, as values: problem, split, scores, decision, predictions."""
 
 from __future__ import annotations
 
@@ -24,14 +24,15 @@ State = Mapping[str, Any]
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """Which rows train, which choose, and which set the threshold."""
+    """The rows for training, for choosing, and for the threshold."""
 
     folds: list[Fold]
-    """Source rows of each member: for training, and for validation."""
+    """Source rows of each member, for training and for validation."""
     target_folds: list[Fold]
     """Target rows of each member; empty without a target."""
     calibration: Rows
-    """Source rows that no member trains or chooses on, for the threshold."""
+    """Source rows for the threshold, which no member trains or chooses on. Where a method does not calibrate: the
+    first member's validation rows."""
 
     @property
     def calibration_is_unseen(self) -> bool:
@@ -41,7 +42,7 @@ class Split:
 
 @dataclass(frozen=True)
 class Problem:
-    """What a method learns from: checked arrays, class indices, and the split of the rows."""
+    """Data for a fit: checked arrays, class indices, and the split of the rows."""
 
     X: NDArray[np.floating]
     y: NDArray[np.intp]
@@ -54,14 +55,14 @@ class Problem:
 
     @property
     def target(self) -> NDArray[np.floating]:
-        """The target rows, where there must be some."""
+        """The target rows; only where there is a target."""
         assert self.X_target is not None
         return self.X_target
 
 
 @dataclass(frozen=True, eq=False)
 class ValidationClasses:
-    """Class probabilities (rows, k) of rows, each by members that did not train on it.
+    """Class probabilities (rows, k), each row's by members that did not train on it.
 
     ``y`` has the class index of each source row, ``target_rows`` the index of each target row.
     """
@@ -74,26 +75,26 @@ class ValidationClasses:
 
 @dataclass(frozen=True, eq=False)
 class FitScores:
-    """The rows of a fit, scored once after training. Not part of a saved model."""
+    """Scores of the rows of a fit, computed once after training. Not part of a saved model."""
 
     split: Split
     state: State = field(default_factory=dict)
-    """Fitted attributes that came out of scoring."""
+    """Fitted attributes found while scoring."""
     target_logits: Floats = field(default_factory=lambda: np.empty((0, 0)))
     target_score: Floats = field(default_factory=lambda: np.empty(0))
     target_validation_score: Floats = field(default_factory=lambda: np.empty(0))
-    """The same by members that did not train on the row; NaN where every member did."""
+    """Scores by members that did not train on the row; NaN where every member did."""
     calibration_score: Floats = field(default_factory=lambda: np.empty(0))
     """Scores of source rows, each by members that did not train on it."""
     validation_classes: ValidationClasses | None = None
-    """None where no row could be kept from training."""
+    """None if there were too few rows to keep any from training."""
     heads: Any = None
-    """Outputs of every head, for ``_decide``; dropped after it."""
+    """Outputs of every head, for ``_decide``; deleted after it."""
 
 
 @dataclass(frozen=True)
 class Decision:
-    """What a fit decides from rows that chose nothing: where novel begins, and what can be said of the share."""
+    """What a fit decides on rows that were not used to choose: the threshold, and the novel share."""
 
     threshold: float
     fraction: ShareEstimate
@@ -102,7 +103,7 @@ class Decision:
     warnings: tuple[str, ...] = ()
 
     def state(self) -> State:
-        """As fitted attributes; a method without a test has no ``novelty_test_``."""
+        """Return fitted attributes; a method without a test has no ``novelty_test_``."""
         optional = {"novelty_test_": self.test, "diagnostics_": self.diagnostics}
         return {
             "threshold_": self.threshold,
@@ -113,10 +114,10 @@ class Decision:
 
 @dataclass(frozen=True, eq=False)
 class Predictions:
-    """What a fitted model says of some rows.
+    """Labels, scores and probabilities of some rows.
 
-    Labels are integer codes into ``labels``, which has the known classes and, fitted with a target, the novel
-    label last: a million rows need no million strings.
+    Labels are integer codes into ``labels``: the known classes and, if fitted with a target, the novel label
+    last. A million rows then need no million strings.
     """
 
     labels: NDArray[Any]
@@ -148,9 +149,9 @@ def draw_split(
 ) -> Split:
     """Split source into calibration rows and the members' folds, and target into the members' folds.
 
-    ``fraction`` of the rows is kept from training. A method that is ``choosing`` uses source rows of its own
-    for that. With ``calibrating`` the threshold gets source rows that choose nothing; both then have half of
-    the fraction.
+    ``fraction`` is the share of rows that a member does not train on. With ``choosing``, source rows are set
+    aside to choose heads and steps. With ``calibrating``, other source rows are set aside for the threshold. With
+    both, each gets half of the fraction; the half for choosing is taken of the rows that are left.
     """
     random = np.random.default_rng(np.random.SeedSequence(seed.entropy, spawn_key=(0,)))
     calibrating = calibrating and n_target > 0
@@ -173,7 +174,7 @@ def draw_split(
 
 
 def unseen_classes(problem: Problem, source_logits: Floats, target_logits: Floats) -> ValidationClasses | None:
-    """Class probabilities by the whole model, from logits of calibration rows; None if it trained on them."""
+    """Return class probabilities by the whole model of calibration rows; None if it trained on them."""
     split = problem.split
     if not split.calibration_is_unseen:
         return None
@@ -182,7 +183,7 @@ def unseen_classes(problem: Problem, source_logits: Floats, target_logits: Float
 
 
 def check_sizes(problem: Problem) -> None:
-    """Raise where values are too large to compute with."""
+    """Raise if values are too large to compute with."""
     for name, part in (("X", problem.source_moments), ("X_target", problem.target_moments)):
         if part is not None and not (np.isfinite(part.mean).all() and np.isfinite(part.sd).all()):
             raise ValueError(
@@ -192,7 +193,7 @@ def check_sizes(problem: Problem) -> None:
 
 
 def other_scales(problem: Problem, names: Any) -> tuple[str, ...]:
-    """A warning where features look measured in other units in the target."""
+    """Return a warning if features seem to be measured in other units in the target."""
     source, target = problem.source_moments, problem.target_moments
     odd = np.empty(0, np.intp) if target is None else incompatible_features(source, target)
     if target is None or not len(odd):
@@ -208,5 +209,5 @@ def other_scales(problem: Problem, names: Any) -> tuple[str, ...]:
 
 
 def _never_empty(fold: Fold) -> Fold:
-    """Where no row is left for validation, use the training rows rather than none."""
+    """Use the training rows where no row is left for validation."""
     return fold if len(fold.validation) else Fold(fold.train, fold.train)

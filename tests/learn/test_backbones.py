@@ -207,7 +207,7 @@ def test_rows_of_another_kind_are_refused(images, change, message):
 
 def test_what_cannot_be_augmented_or_taken_in_is_said_so(images, small):
     X, y, target = images
-    with pytest.raises(ValueError, match="needs images, and those a backbone"):
+    with pytest.raises(ValueError, match="needs images, and images need a backbone"):
         CoLOR(augment="crop_flip").fit(small.X, small.y)
     with pytest.raises(ValueError, match=r"needs images: X has rows of shape \(8,\)"):
         CoLOR(augment="crop_flip", backbone=nn.Linear(8, 3)).fit(small.X, small.y)

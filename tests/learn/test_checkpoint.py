@@ -176,7 +176,7 @@ def test_a_checkpoint_is_tensors_and_json(small, tmp_path, monkeypatch):
         content = json.loads(stored.metadata()["openset"])
     assert content["state"]["ledger"]["step"] == 20 and len(content["state"]["ledger"]["history"]) == 2
     (tmp_path / FILE).write_bytes((tmp_path / FILE).read_bytes()[:-100])
-    with pytest.raises(ValueError, match="no checkpoint that can be read"):
+    with pytest.raises(ValueError, match="cannot be read as a checkpoint"):
         CoLOR(**SHORT, checkpoint=tmp_path).fit(small.X, small.y, small.X_target)
 
 

@@ -94,7 +94,7 @@ def test_an_interval_holds_means_since_the_last_one():
 def test_a_loss_with_a_new_meaning_is_watched_anew():
     ledger = Ledger(1, 0, tol=1.0)
     entered(ledger, *[0.1] * (WINDOW - 1))
-    ledger.start_watch_anew(0)
+    ledger.restart_watch(0)
     entered(ledger, *[0.1] * (WINDOW - 1))
     assert ledger.stopped == [False]
     entered(ledger, 0.1)

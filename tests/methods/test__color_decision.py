@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from openset.methods._color_decision import _some, check_answer, validation_scores
+from openset.methods._color_decision import _some, validation_scores, verdict_diagnostics
 from openset.methods._heads import FitHeads, RowOutputs
 from openset.problem import Problem, Split
 from openset.stats.folds import Fold
@@ -52,18 +52,18 @@ def test_rows_that_are_no_vectors_and_few_rows_have_no_distance(heads):
 
 
 @pytest.mark.parametrize("members", [1, 2])
-def test_all_checks_of_an_answer_are_made(heads, members):
+def test_all_diagnostics_of_a_verdict_are_returned(heads, members):
     scores = validation_scores(heads, problem())
-    answer = novelty_verdict(scores, max_density_ratio=12)
+    verdict = novelty_verdict(scores, max_density_ratio=12)
     given = {
         "member_scores": TARGET_NOVELTY[:members, :, 0], "called_novel": np.zeros(40, bool), "recall": 0.2,
         "candidate_recall": 0.1, "fpr": 0.05,
     }  # fmt: skip
-    names = [entry.name for entry in check_answer(scores, answer, problem(), **given)]
+    names = [entry.name for entry in verdict_diagnostics(scores, verdict, problem(), **given)]
     assert len(set(names)) == len(names) and "constraint kept" in names
     assert ("agreement of members" in names) == (members > 1)
     images = problem(X.reshape(60, 3, 1, 1), TARGET.reshape(40, 3, 1, 1))
-    without = [entry.name for entry in check_answer(scores, answer, images, **given)]
+    without = [entry.name for entry in verdict_diagnostics(scores, verdict, images, **given)]
     assert set(names) - set(without) == {"known rows far from source"}
 
 

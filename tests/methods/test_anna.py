@@ -324,6 +324,7 @@ class AnnaOnTables(ANNA):
         return OpenSetClassifier._check_rows(self, X, name, reset=reset)[:, None, :]
 
 
+@pytest.mark.slow
 def test_all_else_keeps_scikit_learns_contract():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SkipTestWarning)

@@ -87,6 +87,7 @@ def test_the_judgement_is_the_validation_loss_over_k_plus_one_classes():
     assert judgement.metrics["adversarial_loss"] == pytest.approx(adversarial)
 
 
+@pytest.mark.slow
 def test_it_beats_the_source_classifiers_doubt_where_the_new_class_is_large():
     """A new class of 30 % that the classifier gives to a known one with confidence."""
     reached = {BODA: [], SourceOnly: []}

@@ -89,6 +89,7 @@ def test_warm_up_is_the_discriminator_and_parameters_move_after_it(model, small)
     assert [r["prior"] for r in far.history_] == [far.prior_[0]] * 4
 
 
+@pytest.mark.slow
 def test_the_prior_comes_from_the_estimator_on_validation_rows():
     data = make_background_shift(n_features=20, shift=False, novel_fraction=0.3, random_state=1)
     for name, tolerance in (("bbe", 0.08), ("en", 0.15), ("dedpul", 0.1)):

@@ -180,6 +180,7 @@ def moved(seed, distance):
     return data, distance * direction / np.linalg.norm(direction)
 
 
+@pytest.mark.slow
 def test_it_raises_top1_over_source_only_where_the_target_moved_and_loses_nothing_where_not():
     for distance, gain in ((12, 0.1), (0, -0.01)):
         reached = {SHOT: [], SourceOnly: []}

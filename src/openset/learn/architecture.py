@@ -10,16 +10,15 @@ HeadWidths = Mapping[str, int]
 
 @dataclass(frozen=True)
 class Architecture:
-    """What it takes to build a network again: sizes only, no weights."""
+    """Everything needed to build a network except its weights."""
 
     bodies: Mapping[str, HeadWidths]
-    """For each body its heads and their widths, e.g. ``{"shared": {"classes": 5, "novelty": 10}}``."""
+    """The heads of each body and their widths, for example ``{"shared": {"classes": 5, "novelty": 10}}``."""
     n_features: int
     hidden: int
     dropout: float
     members: int = 1
     kinds: Mapping[str, str] = field(default_factory=dict)
-    """For a body whose heads are not linear, the name of their kind in ``openset.learn.heads.HEAD_KINDS``."""
+    """The kind of heads of a body, a key of ``openset.learn.heads.HEAD_KINDS``; linear if absent."""
     body_kinds: Mapping[str, str] = field(default_factory=dict)
-    """For a body on features that is not the usual one, the name of its kind in
-    ``openset.learn.bodies.BODY_KINDS``."""
+    """The kind of a body on features, a key of ``openset.learn.bodies.BODY_KINDS``; "relu" if absent."""

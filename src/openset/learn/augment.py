@@ -1,4 +1,4 @@
-"""Random crops and flips of training images, a draw for every image, from one stream per member."""
+"""Random crops and flips of training images, drawn for every image from one stream per member."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from numpy.typing import NDArray
 from openset.learn.seeds import StreamState, restore_stream, stream_state
 
 PADDING = 4
-"""Pixels that an image may move by in each direction, as is usual for CIFAR."""
+"""An image moves by at most this many pixels in each direction, as is usual for CIFAR."""
 
 
 def crop_flip(
     images: NDArray[np.float32], shifts: NDArray[np.intp], flips: NDArray[np.bool_]
 ) -> NDArray[np.float32]:
-    """Images (n, C, H, W) moved by ``shifts`` − 4 pixels (n, 2), zeros moving in, and some mirrored (n,).
+    """Return images (n, C, H, W) moved by ``shifts`` − 4 pixels (n, 2); those in ``flips`` (n,) are mirrored.
 
-    Zero is the mean colour of standardised images.
+    Empty pixels become zero, which is the mean colour of standardised images.
 
     >>> image = np.arange(4, dtype=np.float32).reshape(1, 1, 2, 2)
     >>> crop_flip(image, np.array([[4, 4]]), np.array([True]))[0, 0]
@@ -40,13 +40,13 @@ class CropFlip:
         self._random = np.random.Generator(self._stream)
 
     def apply_in_place(self, images: NDArray[np.float32]) -> None:
-        """Replace every image by a random crop of it, padded by 4 pixels, mirrored in half of the cases."""
+        """Replace every image by a random crop of it, padded by 4 pixels; half of the crops are mirrored."""
         shifts = self._random.integers(2 * PADDING + 1, size=(len(images), 2))
         flips = self._random.random(len(images)) < 0.5
         images[...] = crop_flip(images, shifts, flips)
 
     def state(self) -> StreamState:
-        """Where the stream stands."""
+        """Return the state of the stream."""
         return stream_state(self._stream)
 
     def restore(self, state: StreamState) -> None:

@@ -1,8 +1,8 @@
-"""Backbones: ResNet18 for small images, and what ``backbone=`` can be: a name, a function, or a module.
+"""Backbones: ResNet18 for small images, and the values of ``backbone=``: a name, a function, or a module.
 
-A name and a function start from scratch: every member's module is made anew, with torch seeded from that member's
-seed. A module starts from the weights it has (pretrained ones, say), copied for every member; it is itself never
-changed. Only names can be rebuilt from a saved model without being given again.
+A name or a function starts from scratch: a new module is made for every member, with torch seeded from its seed.
+A module starts from its weights, for example pretrained ones. It is copied for every member and never changed.
+Only a name can be rebuilt from a saved model; a function or a module must be passed to ``load`` again.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def resnet18(width: int = 64, channels: int = 3) -> nn.Module:
 
 
 class ResNet18(nn.Module):
-    """Stem, four stages of two residual blocks each, and the mean over what is left of the image."""
+    """Stem, four stages of two residual blocks each, and the mean over the remaining pixels."""
 
     def __init__(self, width: int, channels: int) -> None:
         super().__init__()
@@ -46,15 +46,15 @@ class ResNet18(nn.Module):
         self.blocks = nn.Sequential(*blocks)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Images (n, C, H, W) to vectors (n, 8 · width)."""
-        # channels last in memory is the faster layout of convolutions; weights stay as they are saved
+        """Map images (n, C, H, W) to vectors (n, 8 · width)."""
+        # convolutions are faster with channels last in memory; the layout of the weights does not change
         x = x.contiguous(memory_format=torch.channels_last)
         features: Tensor = self.blocks(F.relu(self.norm(self.stem(x))))
         return features.mean(dim=(2, 3))
 
 
 class Block(nn.Module):
-    """Two 3×3 convolutions beside a shortcut, which is a 1×1 convolution where the shape changes."""
+    """Two 3×3 convolutions plus a shortcut, which is a 1×1 convolution where the shape changes."""
 
     def __init__(self, width_in: int, width_out: int, stride: int) -> None:
         super().__init__()
@@ -68,9 +68,9 @@ class Block(nn.Module):
         self.stride = stride
 
     def forward(self, x: Tensor) -> Tensor:
-        """ReLU(convolutions(x) + shortcut(x))."""
+        """Return ReLU(convolutions(x) + shortcut(x))."""
         z = F.relu(self.first_norm(self.first(x)))
-        # a 1×1 convolution of that stride, which itself writes past its memory in oneDNN (its issue 6035)
+        # equals a 1×1 convolution of that stride, which writes past its memory in oneDNN (its issue 6035)
         strided = x[:, :, :: self.stride, :: self.stride]
         return F.relu(self.second_norm(self.second(z)) + self.shortcut(strided))
 
@@ -85,7 +85,7 @@ _ARGUMENT = re.compile(r"\s*(width|channels)\s*=\s*([1-9]\d*)\s*")
 
 
 def named_backbone(name: str) -> Callable[[], nn.Module]:
-    """The function behind a name such as ``"resnet18"`` or ``"resnet18(width=16)"``.
+    """Return the function of a name such as ``"resnet18"`` or ``"resnet18(width=16)"``.
 
     >>> sum(p.numel() for p in named_backbone("resnet18(width=16, channels=1)")().parameters())
     699888
@@ -94,39 +94,39 @@ def named_backbone(name: str) -> Callable[[], nn.Module]:
     given = [_ARGUMENT.fullmatch(part) for part in call[2].split(",")] if call and call[2] else []
     if call is None or call[1] not in NAMED or not all(given):
         raise ValueError(
-            f"backbone={name!r} is not valid: expected one of {', '.join(map(repr, NAMED))}, if need be with "
+            f"backbone={name!r} is not valid: expected one of {', '.join(map(repr, NAMED))}, optionally with "
             "width and channels as in 'resnet18(width=16, channels=1)', a torch.nn.Module, or a function that "
-            "makes one."
+            "returns one."
         )
     return functools.partial(NAMED[call[1]], **{match[1]: int(match[2]) for match in given if match})
 
 
 def maker_of(backbone: Any) -> Callable[[], nn.Module] | None:
-    """What makes a member's module from scratch; None for a module, which has its weights already."""
+    """Return the function that makes a new module; None for a module, which already has weights."""
     if isinstance(backbone, nn.Module) or backbone is None:
         return None
     return named_backbone(backbone) if isinstance(backbone, str) else backbone
 
 
 def template_of(backbone: Any) -> nn.Module | None:
-    """A module of the right shape, to be copied; torch's random state stays as it was."""
+    """Return a module of the right shape, to be copied; torch's random state does not change."""
     make = maker_of(backbone)
     if make is None:
         return backbone
     with torch.random.fork_rng():
         module = make()
     if not isinstance(module, nn.Module):
-        raise ValueError(f"backbone={backbone!r} made a {type(module).__name__}: expected a torch.nn.Module.")
+        raise ValueError(f"backbone={backbone!r} returned a {type(module).__name__}: expected a torch.nn.Module.")
     return module
 
 
 def as_cells(z: torch.Tensor) -> torch.Tensor:
-    """A convolutional map (rows, hidden, height, width) as (rows, cells, hidden); all else as it is."""
+    """Return a convolutional map (rows, hidden, height, width) as (rows, cells, hidden); others unchanged."""
     return z.flatten(2).transpose(1, 2) if z.ndim == 4 else z
 
 
 def output_shape(backbone: nn.Module, row_shape: Sequence[int]) -> tuple[int, ...]:
-    """What a backbone makes of a row of a shape: (width,), or (cells, width) if it returns a map."""
+    """Return the shape of a backbone's output for one row: (width,), or (cells, width) for a map."""
     with torch.no_grad():
         try:
             z = copy.deepcopy(backbone).cpu().eval()(torch.zeros(2, *row_shape))

@@ -1,4 +1,4 @@
-"""Rows on their way into the network: gathered, scaled and batched without copying the data set."""
+"""Batches of rows for the network: selected and scaled without copying the data set; outputs of all heads."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from openset.stats.scaling import NO_SCALING, Scaling, channel_axis
 Rows = NDArray[np.intp]
 
 SCORING_BLOCK = 256
-"""Rows a scoring product always has. Equal shapes give equal rounding, whatever the batch."""
+"""Every scoring product has this many rows, because rounding depends on the shape."""
 ARRAY_BLOCK = 64
-"""The same where a row is an array: a padded block of images costs as much as a full one."""
+"""The same for rows that are arrays; smaller, because a padded block of images costs as much as a full one."""
 SCALED_ONCE = 1 << 23
-"""Numbers of a data set up to which scaled rows are kept, 32 MB; larger ones are scaled as they are read."""
+"""Data sets of up to this many numbers (32 MB) are scaled once; larger ones are scaled as they are read."""
 
 
 @dataclass(frozen=True)
 class ScaledRows:
-    """An array of rows (also memory-mapped, of any float type or uint8) and the scaling applied to what is read.
+    """An array of rows (may be memory-mapped; any float type or uint8) and the scaling applied on reading.
 
-    Images of uint8 are read with their channels first, wherever the array has them.
+    Images of uint8 are read with their channels first, also if the array has them last.
     """
 
     array: NDArray[Any]
@@ -50,7 +50,7 @@ class ScaledRows:
         return channel_axis(self.array) == 3
 
     def scaled_once(self) -> ScaledRows:
-        """The same numbers without the work at every step, if they are vectors in memory and not many."""
+        """Return rows that are already scaled, if they are vectors in memory and few enough."""
         small = self.array.ndim == 2 and self.array.size <= SCALED_ONCE and self.array.dtype != np.uint8
         ready = self.array.dtype == np.float32 and self.scaling.rule == "none"
         if not small or ready or isinstance(self.array, np.memmap):
@@ -72,14 +72,14 @@ class ScaledRows:
             torch.from_numpy(out).copy_(torch.from_numpy(np.take(self.array, rows, axis=0)))
             self.scaling.apply_in_place(out)
         else:  # scale in the data's own precision, so that huge values survive
-            with np.errstate(over="ignore"):  # such rows score as infinite, which the estimator reports
+            with np.errstate(over="ignore"):  # such rows get an infinite score, which the estimator reports
                 out[...] = self.scaling.apply(self.array[rows])
 
 
 class RowStream:
     """An endless sequence of rows: one random permutation after another, cut into batches.
 
-    Every row comes equally often, and a set smaller than a batch is simply used more than once in it.
+    Every row comes equally often. A set smaller than a batch is used several times in one batch.
     """
 
     def __init__(self, rows: Rows, seed: np.random.SeedSequence) -> None:
@@ -89,14 +89,14 @@ class RowStream:
         self._waiting = rows[:0]
 
     def take(self, size: int) -> Rows:
-        """The next ``size`` rows."""
+        """Return the next ``size`` rows."""
         while len(self._waiting) < size:
             self._waiting = np.concatenate([self._waiting, self._random.permutation(self._rows)])
         taken, self._waiting = self._waiting[:size], self._waiting[size:]
         return taken
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """Where the stream stands, and the rest of the present permutation."""
+        """Return the state of the stream and the rest of the current permutation."""
         return {"stream": stream_state(self._stream), "waiting": self._waiting}
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
@@ -107,21 +107,21 @@ class RowStream:
 
 @dataclass(frozen=True)
 class Batch:
-    """For every member, source rows and then equally many target rows."""
+    """For every member, source rows followed by as many target rows."""
 
     x: Tensor
     """(members, source rows + target rows, ...)"""
     y: Tensor
     """(members, source rows): class indices"""
     target_rows: Tensor
-    """(members, target rows): which rows of the target array they are; of width 0 without a target"""
+    """(members, target rows): their indices in the target array; (members, 0) without a target"""
 
     def source(self, values: Tensor) -> Tensor:
-        """The part of per-row values that belongs to source rows."""
+        """Return the values of source rows."""
         return values[:, : self.y.shape[1]]
 
     def target(self, values: Tensor) -> Tensor:
-        """The part of per-row values that belongs to target rows."""
+        """Return the values of target rows."""
         return values[:, self.y.shape[1] :]
 
 
@@ -148,7 +148,7 @@ class Batches:
         self._target_rows = np.empty((members, 0 if target is None else size), np.int64)
 
     def next(self) -> Batch:
-        """The next batch; it reuses one buffer, so use it before asking again."""
+        """Return the next batch; it reuses one buffer, so use it before the next call."""
         for member, stream in enumerate(self._source_streams):
             rows = stream.take(self._size)
             self._source.gather(rows, self._x[member, : self._size])
@@ -164,7 +164,7 @@ class Batches:
         return Batch(*(torch.from_numpy(part).to(self._device) for part in parts))
 
     def state(self) -> list[Any]:
-        """Where all streams stand."""
+        """Return the states of all streams."""
         return [stream.state() for stream in self._streams()]
 
     def restore(self, state: Sequence[Any]) -> None:
@@ -179,11 +179,11 @@ class Batches:
 def head_outputs(
     network: Network, rows: ScaledRows, chosen: Rows | None = None, *, representation: bool = False
 ) -> dict[str, NDArray[np.float32]]:
-    """Logits of every head for the chosen rows, (members, rows, width).
+    """Return the outputs of every head for the chosen rows, (members, rows, width).
 
-    ``representation`` adds what each body makes of them, (members, rows, hidden), under the body's name.
-    Rows go through in blocks of one fixed shape, the last one padded. A row's result is therefore the same
-    bit for bit, whichever rows it is scored with.
+    ``representation`` adds the output of each body, (members, rows, hidden), under the body's name. Rows are
+    scored in blocks of one fixed shape, the last one padded, so that a row's result does not depend on the rows
+    that it is scored with (see :data:`openset.learn.kernels.NARROW` for an exception).
     """
     device = next(network.parameters()).device
     members = network.architecture.members

@@ -1,6 +1,6 @@
-"""Bodies: rows to representations, for all members of an ensemble at once, with their ONNX nodes beside them.
+"""Bodies: rows to representations, for all members at once; each also as ONNX nodes.
 
-Weights are shaped members × in × out, so that every member trains in the same batched products. A body is
+Weights have shape members × in × out, so that all members train in the same batched products. A body is
 dropout → linear → ReLU → dropout on features, a bottleneck with batch normalisation (SHOT), or one copy of the
 user's backbone for each member.
 """
@@ -25,17 +25,17 @@ if TYPE_CHECKING:
     from openset.persistence.onnx.graph import Value
 
 Weights = Mapping[str, NDArray[Any]]
-"""The arrays of one layer by name, as ``weights_`` of an estimator has them."""
+"""The arrays of one layer by name, as in ``weights_`` of an estimator."""
 
 _MOMENTUM, _EPSILON = 0.1, 1e-5
-"""Of batch normalisation."""
+"""Constants of batch normalisation."""
 
 
 class DropoutMasks:
-    """Keep-masks from one random stream per member, so that a member is the same alone or in company.
+    """Dropout masks from one random stream per member, so that a member trains the same alone or with others.
 
-    Eight random bits decide an element, so a rate is rounded to the next 1/256 (0.2 becomes 0.199). Members may
-    have ``rates`` of their own, in place of the network's.
+    Eight random bits decide an element, so a rate is rounded to a multiple of 1/256 (0.2 becomes 0.199).
+    ``rates`` gives each member its own rate, instead of the network's.
     """
 
     def __init__(self, seeds: Sequence[np.random.SeedSequence], rates: Sequence[float] | None = None) -> None:
@@ -44,7 +44,7 @@ class DropoutMasks:
         self._scales = torch.tensor([_scale_of(rate) for rate in self._rates or ()]).view(-1, 1, 1)
 
     def state(self) -> list[StreamState]:
-        """Where each member's stream stands."""
+        """Return the state of each member's stream."""
         return [stream_state(stream) for stream in self._streams]
 
     def restore(self, state: Sequence[StreamState]) -> None:
@@ -53,15 +53,15 @@ class DropoutMasks:
             restore_stream(stream, stored)
 
     def draw_seed(self, member: int) -> int:
-        """A seed for torch from a member's stream."""
+        """Return a seed for torch from a member's stream."""
         return int(self._streams[member].random_raw()) >> 1
 
     def scale(self, rate: float) -> float | Tensor:
-        """1 / (1 − rate), for the rate as rounded; of every member, (members, 1, 1), where they differ."""
+        """Return 1 / (1 − rate) for the rounded rate; (members, 1, 1) if members' rates differ."""
         return _scale_of(rate) if self._rates is None else self._scales
 
     def fill(self, mask: Tensor, rate: float) -> Tensor:
-        """Fill a mask (members, ...) with 0, at the given rate, and 1."""
+        """Fill a mask (members, ...) with 0 at the given rate, and 1 elsewhere."""
         host = mask if mask.device.type == "cpu" else torch.empty_like(mask, device="cpu")
         rates = self._rates or (rate,) * len(self._streams)
         for stream, lane, own in zip(self._streams, host.flatten(1).numpy(), rates, strict=True):
@@ -78,7 +78,7 @@ def _scale_of(rate: float) -> float:
 
 
 class Linear(nn.Module):
-    """A linear layer's weights for every member."""
+    """Weights of a linear layer for every member."""
 
     def __init__(self, members: int, width_in: int, width_out: int) -> None:
         super().__init__()
@@ -86,7 +86,7 @@ class Linear(nn.Module):
         self.bias = nn.Parameter(torch.empty(members, 1, width_out))
 
     def initialise(self, member: int, generator: torch.Generator) -> None:
-        """U(±1/√in), torch's own rule for a linear layer."""
+        """Draw from U(±1/√in), torch's rule for a linear layer."""
         bound = self.weight.shape[1] ** -0.5
         self.weight[member].uniform_(-bound, bound, generator=generator)
         self.bias[member].uniform_(-bound, bound, generator=generator)
@@ -101,7 +101,7 @@ class FeatureBody(Linear):
         self._workspace, self._gradients = workspace, dict[int, Tensor]()
 
     def forward(self, x: Tensor, masks: DropoutMasks | None) -> Tensor:
-        """Rows (members, rows, features) to representations (members, rows, hidden)."""
+        """Map rows (members, rows, features) to representations (members, rows, hidden)."""
         if masks is None:
             return repeatable_product(x, self.weight, self.bias).relu()
         keep_x = keep_h = None
@@ -117,16 +117,16 @@ class FeatureBody(Linear):
 
     @staticmethod
     def onnx(x: Value, weights: Weights) -> Value:
-        """The same as ONNX nodes, for scoring."""
+        """Return the same as ONNX nodes, for scoring."""
         return (x @ weights["weight"] + weights["bias"]).map("Relu")
 
 
 class BottleneckBody(nn.Module):
     """Dropout → linear → batch normalisation → dropout, for every member; no ReLU.
 
-    Training normalises by the batch it is given and moves the running statistics, which are buffers of each
-    member; scoring normalises by those, so that a row's result does not depend on its company. The linear layer
-    has no bias: normalisation takes it out again, and Adam would step on the rounding that is its gradient.
+    Training normalises by the statistics of the batch and updates running statistics, which are buffers of each
+    member. Scoring uses the running statistics, so that a row's result does not depend on the other rows. The
+    linear layer has no bias: normalisation removes it, and its gradient would be rounding noise for Adam.
     """
 
     running_mean: Tensor
@@ -143,7 +143,7 @@ class BottleneckBody(nn.Module):
         self.register_buffer("running_variance", torch.empty(members, 1, hidden))
 
     def initialise(self, member: int, generator: torch.Generator) -> None:
-        """Weights by Glorot's normal rule; normalisation starts as the identity."""
+        """Draw weights by Glorot's normal rule; normalisation starts as the identity."""
         draw_glorot(self.weight[member], generator)
         for values in (self.scale, self.running_variance):
             values[member].fill_(1)
@@ -151,7 +151,7 @@ class BottleneckBody(nn.Module):
             values[member].zero_()
 
     def forward(self, x: Tensor, masks: DropoutMasks | None) -> Tensor:
-        """Rows (members, rows, features) to representations (members, rows, hidden)."""
+        """Map rows (members, rows, features) to representations (members, rows, hidden)."""
         z = repeatable_product(self._dropped(x, masks), self.weight, torch.zeros_like(self.weight[:, :1]))
         if masks is None:
             mean, variance = self.running_mean, self.running_variance
@@ -175,16 +175,16 @@ class BottleneckBody(nn.Module):
 
     @staticmethod
     def onnx(x: Value, weights: Weights) -> Value:
-        """The same as ONNX nodes, for scoring."""
+        """Return the same as ONNX nodes, for scoring."""
         factor = weights["scale"] / np.sqrt(weights["running_variance"] + np.float32(_EPSILON))
         return (x @ weights["weight"] - weights["running_mean"]) * factor + weights["shift"]
 
 
 class BackboneBody(nn.Module):
-    """A copy of any module for each member; rows in, one vector or one map a row out.
+    """One copy of a module for each member, which maps a row to a vector or to a map of cells.
 
-    The module brings its own dropout and normalisation. Whatever it draws in training comes from torch's global
-    generator, seeded for each member from that member's stream.
+    The module has its own dropout and normalisation. In training it draws from torch's global generator, which is
+    seeded for each member from that member's stream.
     """
 
     def __init__(self, backbone: nn.Module, members: int) -> None:
@@ -192,7 +192,7 @@ class BackboneBody(nn.Module):
         self.copies = nn.ModuleList(copy.deepcopy(backbone) for _ in range(members))
 
     def forward(self, x: Tensor, masks: DropoutMasks | None) -> Tensor:
-        """Rows (members, rows, ...) to (members, rows, hidden), of maps to (members, rows, cells, hidden)."""
+        """Map rows (members, rows, ...) to (members, rows, hidden), or to maps (members, rows, cells, hidden)."""
         self.train(masks is not None)
         outputs = []
         for member, (module, rows) in enumerate(zip(self.copies, x, strict=True)):
@@ -213,4 +213,4 @@ BODY_KINDS: dict[str, type[BodyLayer]] = {
     "relu": FeatureBody,
     "bottleneck": BottleneckBody,
 }
-"""Bodies on features: (members, rows, features) to (members, rows, hidden). A backbone replaces them."""
+"""Kinds of bodies on features: (members, rows, features) to (members, rows, hidden). A backbone replaces them."""

@@ -1,8 +1,8 @@
 """The state of a training run on disk, so that a killed fit can be resumed: safetensors with JSON inside.
 
-One file holds everything and is replaced in one atomic rename. It is bound by a fingerprint to its data,
-parameters, seed, initial weights and versions; anything else is refused, since it could not end with the
-weights that the same fit would have had without the kill.
+One file has everything, and is replaced by one atomic rename. A fingerprint binds it to its data, parameters,
+seed, initial weights and versions. A fit with another fingerprint is refused, because it would not end with the
+weights of the fit that was killed.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 FILE = "training.safetensors"
 LARGEST_SHARE = 0.1
-"""Of the training time, at most this goes into writing checkpoints."""
+"""Largest share of the training time that is spent on writing checkpoints."""
 
 State = dict[str, Any]
 
@@ -45,7 +45,7 @@ class Checkpoint:
         self._next_write = 0.0
 
     def load(self) -> State | None:
-        """The stored state, None if there is none; a ValueError if it is of another run."""
+        """Return the stored state, or None if there is none; raise a ValueError if it is of another run."""
         if not self._file.exists():
             return None
         try:
@@ -55,17 +55,17 @@ class Checkpoint:
             theirs = content["fingerprint"]
             state: State = decode(content["state"], tensors)
         except (SafetensorError, KeyError, TypeError, ValueError) as error:
-            raise ValueError(f"{self._file} is no checkpoint that can be read ({error}): delete it.") from None
+            raise ValueError(f"{self._file} cannot be read as a checkpoint ({error}): delete it.") from None
         other = [part for part, digest in self._fingerprint.items() if theirs.get(part) != digest]
         if other:
             raise ValueError(
                 f"{self._file} is the checkpoint of another fit: it differs in {', '.join(other)}. Pass another "
-                "checkpoint folder, or delete this one to start anew."
+                "checkpoint folder, or delete this one to start again."
             )
         return state
 
     def save(self, state: Callable[[], State], *, last: bool = False) -> None:
-        """Write the state, unless the previous one was written so recently that writing would slow training."""
+        """Write the state, unless the last one was written so recently that training would become slow."""
         if time.monotonic() < self._next_write and not last:
             return
         start = time.monotonic()
@@ -78,7 +78,7 @@ class Checkpoint:
 
 
 def remove_checkpoint(folder: str | PathLike[str]) -> None:
-    """Remove the checkpoint of a fit that has ended, and its folder if nothing else is in it."""
+    """Delete the checkpoint of a finished fit, and its folder if it is then empty."""
     path = Path(folder)
     (path / FILE).unlink(missing_ok=True)
     if path.is_dir() and not any(path.iterdir()):
@@ -93,7 +93,7 @@ def fingerprint_of(
     plans: Sequence[MemberPlan],
     initial_weights: Mapping[str, NDArray[Any]],
 ) -> dict[str, str]:
-    """What a run is bound to, each part by itself so that an error can name the one that differs."""
+    """Return hashes of everything that decides a run, one for each part, so that an error can name the part."""
     rows = [
         part for p in plans for part in (p.source_train, p.source_validation, p.target_train, p.target_validation)
     ]

@@ -1,7 +1,7 @@
-"""Heads: representations to named outputs, for all members at once, with their ONNX nodes beside them.
+"""Heads: representations to named outputs, for all members at once; each also as ONNX nodes.
 
-Heads are linear, reciprocal points (ARPL), of normalised weights (SHOT), or linear with two domain discriminators
-beside them (ANNA).
+Heads are linear, reciprocal points (ARPL), linear with normalised weights (SHOT), or linear with two additional
+domain discriminators (ANNA).
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 _POINT_SCALE = 0.1
 _DISCRIMINATORS = ("known", "unknown")
 _SLOPE = 0.2
-"""Of ANNA's leaky ReLU for negative values, as its authors have it."""
+"""Slope of ANNA's leaky ReLU for negative values, as in its authors' code."""
 
 
 class Heads(Linear):
-    """All linear heads of one body as a single product, split by name."""
+    """All linear heads of one body, computed as one product and split by name."""
 
     def __init__(self, widths: HeadWidths, hidden: int, members: int, workspace: Workspace) -> None:
         super().__init__(members, hidden, sum(widths.values()))
@@ -35,7 +35,7 @@ class Heads(Linear):
         self.widths = dict(widths)
 
     def forward(self, z: Tensor) -> dict[str, Tensor]:
-        """Logits of each head, (members, rows, width)."""
+        """Return the logits of each head, (members, rows, width)."""
         if torch.is_grad_enabled():
             logits = HeadsFunction.apply(  # type: ignore[no-untyped-call]
                 self.weight, self.bias, z, self._workspace, self._gradients
@@ -46,7 +46,7 @@ class Heads(Linear):
 
     @staticmethod
     def onnx(z: Value, weights: Weights, widths: HeadWidths) -> dict[str, Value]:
-        """The same as ONNX nodes."""
+        """Return the same as ONNX nodes."""
         logits = z @ weights["weight"] + weights["bias"]
         ends = np.cumsum(list(widths.values()))
         return {
@@ -56,7 +56,7 @@ class Heads(Linear):
 
 
 def reciprocal_outputs(z: Tensor, points: Tensor) -> tuple[Tensor, Tensor]:
-    """Logits ‖z − P_k‖²/m − z·P_k and distances ‖z − P_k‖²/m, each (members, rows, k).
+    """Return logits ‖z − P_k‖²/m − z·P_k and distances ‖z − P_k‖²/m, each (members, rows, k).
 
     ``z`` is (members, rows, m) and ``points`` (members, k, m).
     """
@@ -68,7 +68,7 @@ def reciprocal_outputs(z: Tensor, points: Tensor) -> tuple[Tensor, Tensor]:
 
 
 class ReciprocalHeads(nn.Module):
-    """One point a class and one radius, for every member; outputs "classes" (logits) and "distances".
+    """One point for each class and one radius, for every member; outputs "classes" (logits) and "distances".
 
     Points start at 0.1·N(0, 1), the radius at 0.
     """
@@ -84,13 +84,13 @@ class ReciprocalHeads(nn.Module):
         self.radius[member].zero_()
 
     def forward(self, z: Tensor) -> dict[str, Tensor]:
-        """Logits and distances of every class, (members, rows, k)."""
+        """Return logits and distances of every class, (members, rows, k)."""
         logits, distances = reciprocal_outputs(z, self.points)
         return {"classes": logits, "distances": distances}
 
     @staticmethod
     def onnx(z: Value, weights: Weights, widths: HeadWidths) -> dict[str, Value]:
-        """The same as ONNX nodes."""
+        """Return the same as ONNX nodes."""
         points = weights["points"]
         product = z @ points.transpose(0, 2, 1)
         lengths = np.square(points).sum(-1)[:, None, :]
@@ -111,25 +111,25 @@ class WeightNormHeads(nn.Module):
         self.bias = nn.Parameter(torch.empty(members, 1, n_classes))
 
     def initialise(self, member: int, generator: torch.Generator) -> None:
-        """Directions by Glorot's normal rule, lengths as drawn."""
+        """Draw directions by Glorot's normal rule; lengths are those of the draws."""
         draw_glorot(self.direction[member], generator)
         self.length[member].copy_(self.direction[member].norm(dim=0, keepdim=True))
         self.bias[member].zero_()
 
     def forward(self, z: Tensor) -> dict[str, Tensor]:
-        """Logits of every class, (members, rows, k)."""
+        """Return the logits of every class, (members, rows, k)."""
         weight = self.direction * (self.length / self.direction.norm(dim=1, keepdim=True))
         return {"classes": repeatable_product(z, weight, self.bias)}
 
     @staticmethod
     def onnx(z: Value, weights: Weights, widths: HeadWidths) -> dict[str, Value]:
-        """The same as ONNX nodes."""
+        """Return the same as ONNX nodes."""
         norm = np.linalg.norm(weights["direction"], axis=1, keepdims=True)
         return {"classes": z @ (weights["direction"] * (weights["length"] / norm)) + weights["bias"]}
 
 
 class CellDiscriminators(nn.Module):
-    """For each of "known" and "unknown" three linear layers with leaky ReLU between, for every member."""
+    """Two networks, "known" and "unknown", of three linear layers with leaky ReLU between, for every member."""
 
     def __init__(self, hidden: int, members: int) -> None:
         super().__init__()
@@ -140,14 +140,14 @@ class CellDiscriminators(nn.Module):
         self.biases = nn.ParameterList(nn.Parameter(torch.empty(*shape, 1, out)) for _, out in widths)
 
     def initialise(self, member: int, generator: torch.Generator) -> None:
-        """U(±1/√in) for one member, torch's own rule for a linear layer."""
+        """Draw one member from U(±1/√in), torch's rule for a linear layer."""
         for weight, bias in zip(self.weights, self.biases, strict=True):
             bound = weight.shape[2] ** -0.5
             weight[member].uniform_(-bound, bound, generator=generator)
             bias[member].uniform_(-bound, bound, generator=generator)
 
     def forward(self, z: Tensor) -> Tensor:
-        """Cells (members, cells, hidden) to logits of "source", (members, 2, cells)."""
+        """Map cells (members, cells, hidden) to logits of "source", (members, 2, cells)."""
         h = z.unsqueeze(1)
         for layer, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
             h = (h if layer == 0 else F.leaky_relu(h, _SLOPE)) @ weight + bias
@@ -155,7 +155,7 @@ class CellDiscriminators(nn.Module):
 
 
 class CellHeads(Heads):
-    """Linear heads, and beside them two discriminators that tell which domain a cell comes from (ANNA)."""
+    """Linear heads, and two discriminators of the domain of a cell (ANNA)."""
 
     def __init__(self, widths: HeadWidths, hidden: int, members: int, workspace: Workspace) -> None:
         super().__init__(widths, hidden, members, workspace)
@@ -175,5 +175,5 @@ HEAD_KINDS: dict[str, type[HeadLayer]] = {
     "weight_norm": WeightNormHeads,
     "cells": CellHeads,
 }
-"""What heads can be. A kind maps (members, rows, hidden) to named outputs (members, rows, width); all parameters
-and buffers of a kind have the members axis first, and ``initialise`` draws one member's."""
+"""Kinds of heads. A kind maps (members, rows, hidden) to named outputs (members, rows, width). All its parameters
+and buffers have the members axis first, and ``initialise`` draws those of one member."""

@@ -1,9 +1,9 @@
 """The two layers of a feature network as hand-written forward and backward passes over reused memory.
 
-At these sizes fresh memory costs as much as arithmetic: autograd allocates a dozen batch-sized tensors a step,
-and the operating system hands each out page by page. These functions write into buffers that live as long as
-training, and put gradients straight into ``.grad``. The mathematics is that of dropout → linear → ReLU →
-dropout → linear; tests hold it against plain autograd. What it gave is in docs/decisions/0002-training-step.md.
+At these sizes allocating memory costs as much as arithmetic: autograd allocates a dozen batch-sized tensors a
+step, and the operating system provides each page by page. These functions write into buffers that last for all of
+training, and write gradients directly into ``.grad``. They compute dropout → linear → ReLU → dropout → linear;
+tests compare them with plain autograd. The gain in speed is in docs/decisions/0002-training-step.md.
 """
 
 from __future__ import annotations
@@ -15,11 +15,12 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 NARROW = 8
-"""Products with fewer columns than this may round a row by its place in the block (seen with MKL at 5)."""
+"""With fewer columns than this, the rounding of a row may depend on its position in the block (seen with MKL at 5
+columns), so narrower products are padded. MKL does so at 9 to 11 columns too, which are not padded."""
 
 
 def repeatable_product(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    """x W + b, rounded alike for equal rows wherever they stand in the block."""
+    """Return x W + b, padded so that a row's rounding does not depend on its position in the block."""
     width = weight.shape[2]
     if width >= NARROW:
         return torch.baddbmm(bias, x, weight)
@@ -28,21 +29,21 @@ def repeatable_product(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
 
 
 class Workspace:
-    """Tensors by shape, handed out anew after every :meth:`reset`; valid until the next one."""
+    """Reusable tensors by shape; a tensor is valid until the next :meth:`reset`."""
 
     def __init__(self) -> None:
         self._free: dict[tuple[int, ...], list[Tensor]] = {}
         self._used: dict[tuple[int, ...], list[Tensor]] = {}
 
     def take(self, shape: tuple[int, ...], like: Tensor) -> Tensor:
-        """An uninitialised float32 tensor that nobody else holds until the next reset."""
+        """Return an uninitialised float32 tensor, which is not returned again before the next reset."""
         free = self._free.setdefault(shape, [])
         tensor = free.pop() if free else torch.empty(shape, dtype=torch.float32, device=like.device)
         self._used.setdefault(shape, []).append(tensor)
-        return tensor.detach()  # a fresh handle: autograd marks what a function returns
+        return tensor.detach()  # a new tensor object: autograd changes those that a function returns
 
     def reset(self) -> None:
-        """Take everything back."""
+        """Make all tensors available again."""
         for shape, tensors in self._used.items():
             self._free[shape].extend(tensors)
             tensors.clear()
@@ -51,7 +52,7 @@ class Workspace:
 def _add_gradient(
     parameter: nn.Parameter, buffers: dict[int, Tensor], a: Tensor, b: Tensor, alpha: float
 ) -> None:
-    """parameter.grad += alpha · a @ b, into the parameter's own lasting buffer."""
+    """Add alpha · a @ b to ``parameter.grad``, in a buffer that belongs to the parameter."""
     if parameter.grad is None:
         buffer = buffers.setdefault(id(parameter), torch.empty_like(parameter, requires_grad=False))
         parameter.grad = torch.baddbmm(buffer, a, b, beta=0, alpha=alpha, out=buffer)
@@ -67,10 +68,10 @@ def _add_bias_gradient(parameter: nn.Parameter, delta: Tensor, scale: float | Te
 
 
 class BodyFunction(torch.autograd.Function):
-    """h = keep_h ⊙ ReLU((keep_x ⊙ x) W + b), with both keep-masks scaled by 1 / (1 − rate).
+    """h = keep_h ⊙ ReLU((keep_x ⊙ x) W + b), with both dropout masks scaled by 1 / (1 − rate).
 
-    ``keep_x`` and ``keep_h`` hold 0 and 1; their scale is folded into the product, since ReLU(s·z) = s·ReLU(z). A
-    scale for every member goes into the rows instead.
+    ``keep_x`` and ``keep_h`` contain 0 and 1. Their scale is part of the product, because ReLU(s·z) = s·ReLU(z).
+    If members have different scales, the rows are scaled instead.
     """
 
     @staticmethod
@@ -85,7 +86,7 @@ class BodyFunction(torch.autograd.Function):
         workspace: Workspace,
         buffers: dict[int, Tensor],
     ) -> Tensor:
-        """The hidden representation, in workspace memory."""
+        """Return the hidden representation, in workspace memory."""
         kept = x
         if keep_x is not None:
             kept = torch.mul(x, keep_x, out=workspace.take(tuple(x.shape), x))
@@ -103,7 +104,7 @@ class BodyFunction(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[None, ...]:
-        """Add the gradients of weight and bias to their ``.grad``; rows need none."""
+        """Add the gradients of weight and bias to their ``.grad``; rows need no gradient."""
         weight, bias, kept, h, scale, workspace, buffers = ctx.state
         (dh,) = gradients
         # h > 0 exactly where the unit was active and kept
@@ -127,13 +128,13 @@ class HeadsFunction(torch.autograd.Function):
         workspace: Workspace,
         buffers: dict[int, Tensor],
     ) -> Tensor:
-        """Logits (members, rows, width)."""
+        """Return logits (members, rows, width)."""
         ctx.state = (weight, bias, h, workspace, buffers)
         return torch.baddbmm(bias, h, weight)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        """Add the gradients of weight and bias to their ``.grad``; pass on that of h."""
+        """Add the gradients of weight and bias to their ``.grad``; return that of h."""
         weight, bias, h, workspace, buffers = ctx.state
         (delta,) = gradients
         _add_gradient(weight, buffers, h.transpose(1, 2), delta, 1.0)

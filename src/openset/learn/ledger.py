@@ -1,4 +1,4 @@
-"""What a training run has recorded so far: history, table of heads, choices, and which members have stopped."""
+"""Records of a training run: history, table of heads, choices, and which members have stopped."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from openset.learn.primal_dual import Terms
 Array = NDArray[np.float64]
 
 WINDOW = 6
-"""Evaluation intervals whose means are compared: the later half against the earlier one."""
+"""Number of evaluation intervals that are compared: the later half with the earlier half."""
 
 
 @dataclass(frozen=True)
 class Choice:
-    """The evaluation point and head that a member kept."""
+    """The evaluation point and head that a member keeps."""
 
     step: int
     head: int
@@ -31,7 +31,7 @@ class Choice:
 
 
 class Ledger:
-    """The books of one run; at an evaluation point their state is plain data that a checkpoint can hold."""
+    """The records of one run; at an evaluation point their state is plain data for a checkpoint."""
 
     def __init__(self, members: int, constraints: int, tol: float) -> None:
         self._tol = tol
@@ -43,14 +43,14 @@ class Ledger:
         self._watches = [Convergence(tol) for _ in range(members)]
         self._tables: list[Mapping[str, NDArray[Any]]] = []
 
-    def start_watch_anew(self, member: int) -> None:
-        """Nothing that a member's loss was so far counts as settled."""
+    def restart_watch(self, member: int) -> None:
+        """Forget a member's losses so far, so that they do not count as settled."""
         self._watches[member] = Convergence(self._tol)
 
     def record(
         self, member: int, judgement: Judgement, loss: float, violations: Array, multipliers: Array
     ) -> bool:
-        """Enter a judgement of the present step, and say whether it is the best so far."""
+        """Record a judgement of the current step, and return whether it is the best so far."""
         choice = self.choices[member]
         best = choice.step == 0 or judgement.key > choice.key or judgement.key == KEEP_LATEST
         if best:
@@ -62,17 +62,17 @@ class Ledger:
         return best
 
     def stop_together(self, patience: int) -> None:
-        """Members that are judged together go on together, until no choice has changed for that many steps."""
+        """Stop all members if no member's choice has changed for ``patience`` steps."""
         latest = max(choice.step for choice in self.choices)
         self.stopped = [self.step - latest >= patience] * len(self.stopped)
 
     def heads(self) -> dict[str, NDArray[Any]]:
-        """The table of all heads at all evaluation points so far."""
+        """Return the table of all heads at all evaluation points so far."""
         tables = self._tables
         return {name: np.concatenate([table[name] for table in tables]) for name in tables[0]} if tables else {}
 
     def state(self) -> dict[str, Any]:
-        """Everything entered so far; only at an evaluation point, where no interval is under way."""
+        """Return all records; only at an evaluation point, because an unfinished interval is not stored."""
         return {
             "step": self.step,
             "choices": [[choice.step, choice.head, choice.key] for choice in self.choices],
@@ -100,7 +100,7 @@ class IntervalMeans:
         self._steps = 0
 
     def add(self, terms: Terms) -> None:
-        """Count one step."""
+        """Add one step."""
         self._steps += 1
         self._loss += terms.objective.detach().cpu()
         violation = terms.proxy_violation if terms.violation is None else terms.violation
@@ -108,7 +108,7 @@ class IntervalMeans:
             self._violation += violation.detach().cpu()
 
     def take(self) -> tuple[Array, Array]:
-        """The means of loss (members,) and violations (members, constraints); a new interval begins."""
+        """Return the means of loss (members,) and violations (members, constraints), and start a new interval."""
         means = (self._loss / self._steps).numpy(), (self._violation / self._steps).numpy()
         self._loss.zero_()
         self._violation.zero_()
@@ -127,12 +127,12 @@ def _head_rows(step: int, member: int, heads: Mapping[str, NDArray[Any]]) -> dic
 
 
 class Convergence:
-    """Watches means over evaluation intervals and tells when they stop moving.
+    """Detects when means over evaluation intervals no longer change.
 
-    A member has converged when, between the two halves of the window, its loss moved by at most ``tol``
+    A member has converged when, between the two halves of the window, its loss changed by at most ``tol``
     relative to its size, every violation by at most ``tol``, and every multiplier by at most ``tol`` relative
-    to its size. A head that cannot meet its constraint keeps raising its multiplier, so it never counts as
-    settled.
+    to its size. The multiplier of a head that cannot meet its constraint keeps growing, so such a head never
+    converges.
     """
 
     def __init__(self, tol: float) -> None:
@@ -140,7 +140,7 @@ class Convergence:
         self._seen: deque[NDArray[np.float64]] = deque(maxlen=WINDOW)
 
     def state(self) -> NDArray[np.float64]:
-        """The intervals seen, a row each."""
+        """Return the intervals so far, one row for each."""
         return np.array(self._seen)
 
     def restore(self, seen: NDArray[np.float64]) -> None:
@@ -148,7 +148,7 @@ class Convergence:
         self._seen.extend(seen)
 
     def update(self, loss: float, violations: NDArray[np.float64], multipliers: NDArray[np.float64]) -> bool:
-        """Record one interval and say whether the member has converged."""
+        """Record one interval, and return whether the member has converged."""
         # relative for loss and multipliers, absolute for violations, which are rates
         self._seen.append(np.concatenate([[loss], violations, multipliers]))
         if self._tol <= 0 or len(self._seen) < WINDOW:

@@ -1,4 +1,4 @@
-"""Losses and rates as pure functions of logits, each with one value for every member; gradient reversal."""
+"""Losses and rates as pure functions of logits, with one value for every member; gradient reversal."""
 
 from __future__ import annotations
 
@@ -10,38 +10,39 @@ from torch.nn import functional as F
 
 
 def class_loss(logits: Tensor, y: Tensor, smoothing: float = 0.0) -> Tensor:
-    """Mean softmax cross entropy of known classes: (members, rows, k) and (members, rows) to (members,).
+    """Return the mean softmax cross entropy of known classes, (members,).
 
-    ``smoothing`` is the share of every label that is spread over all classes.
+    ``logits`` is (members, rows, k), ``y`` (members, rows). ``smoothing`` is the share of every label that is
+    spread over all classes.
     """
     rows = F.cross_entropy(logits.flatten(0, 1), y.flatten(), reduction="none", label_smoothing=smoothing)
     return rows.view_as(y).mean(dim=1)
 
 
 def known_loss(logits: Tensor) -> Tensor:
-    """Mean logistic loss of calling rows novel that are known: (members, rows, heads) to (members, heads)."""
+    """Return the mean logistic loss of rows that are known, from (members, rows, heads): (members, heads)."""
     return F.softplus(logits).mean(dim=1)
 
 
 def novel_loss(logits: Tensor) -> Tensor:
-    """Mean logistic loss of calling rows known that are novel: (members, rows, heads) to (members, heads)."""
+    """Return the mean logistic loss of rows that are novel, from (members, rows, heads): (members, heads)."""
     return F.softplus(-logits).mean(dim=1)
 
 
 def soft_rate(logits: Tensor, multiplier: float) -> Tensor:
-    """Mean σ(m·h): the differentiable stand-in for the share of rows that a head calls novel."""
+    """Return mean σ(m·h), a differentiable approximation of the share of rows that a head calls novel."""
     return (logits * multiplier).sigmoid().mean(dim=1)
 
 
 def hard_rate(logits: Tensor) -> Tensor:
-    """The share of rows that a head calls novel, h > 0; no gradient."""
+    """Return the share of rows that a head calls novel, h > 0, without a gradient."""
     return (logits.detach() > 0).double().mean(dim=1)
 
 
 def pu_risks(known: Tensor, mixed: Tensor, prior: Tensor, loss: str = "sigmoid") -> tuple[Tensor, Tensor]:
-    """π·R_p⁺ and r = R_u⁻ − π·R_p⁻ from logits g (positive = known) of known and of mixed rows.
+    """Return π·R_p⁺ and r = R_u⁻ − π·R_p⁻ from logits g (positive = known) of known and of mixed rows.
 
-    (members, rows) each, and π (members,); the loss is ℓ(z) = σ(−z), or softplus(−z) if ``"logistic"``.
+    Logits are (members, rows), π is (members,). The loss is ℓ(z) = σ(−z), or softplus(−z) if ``"logistic"``.
     """
     ell = torch.sigmoid if loss == "sigmoid" else F.softplus  # ℓ(z) is this function of −z
     as_known, as_novel = ell(-known).mean(dim=1), ell(known).mean(dim=1)
@@ -49,9 +50,9 @@ def pu_risks(known: Tensor, mixed: Tensor, prior: Tensor, loss: str = "sigmoid")
 
 
 def non_negative_risk(known_risk: Tensor, rest: Tensor, beta: float, gamma: float) -> tuple[Tensor, Tensor]:
-    """nnPU: what to step on and what to report, from π·R_p⁺ and r, for each member by itself.
+    """Return nnPU's loss for the gradient and its risk to report, from π·R_p⁺ and r, for each member separately.
 
-    Where r < −β the step is on −γ·r alone, as published: it climbs back out of the over-fitted part.
+    Where r < −β the loss is −γ·r only, as published, which undoes over-fitting.
     """
     over_fitted = rest < -beta
     step = torch.where(over_fitted, -gamma * rest, known_risk + rest)
@@ -59,10 +60,10 @@ def non_negative_risk(known_risk: Tensor, rest: Tensor, beta: float, gamma: floa
 
 
 def cvir_loss(source: Tensor, target: Tensor, kept: Tensor, novel: Tensor) -> Tensor:
-    """PULSE's discriminator loss: cross entropy over source rows and the target rows kept as novel.
+    """Return PULSE's discriminator loss: cross entropy over source rows and the target rows kept as novel.
 
-    Logits (members, rows) with positive = target; source rows weigh 1 − α and kept ones α, with α (members,). A
-    member that keeps nothing gets 0: there is no novel row to learn from.
+    Logits are (members, rows), positive = target. Source rows have weight 1 − α and kept rows α, with α
+    (members,). The loss is 0 for a member that keeps no row.
     """
     weight_source, weight_target = (1 - novel)[:, None].expand_as(source), novel[:, None] * kept
     total = (weight_source * F.softplus(source)).sum(dim=1) + (weight_target * F.softplus(-target)).sum(dim=1)
@@ -71,20 +72,20 @@ def cvir_loss(source: Tensor, target: Tensor, kept: Tensor, novel: Tensor) -> Te
 
 
 class ConstrainedLoss(torch.autograd.Function):
-    """CoLOR's objective and soft recalls in one pass, with the gradient written out.
+    """CoLOR's objective and soft recalls in one pass, with a hand-written gradient.
 
-    objective = w·CE(classes, y) + Σ_heads mean_source softplus(h);  soft recall = mean_target σ(m·h). The same as
-    class_loss, known_loss and soft_rate together, in half the kernels: on small networks a
-    step is made of overhead.
+    objective = w·CE(classes, y) + Σ_heads mean_source softplus(h);  soft recall = mean_target σ(m·h). It equals
+    class_loss, known_loss and soft_rate together, with half as many kernels: on small networks most of a step is
+    overhead.
     """
 
     @staticmethod
     def forward(
         ctx: Any, classes: Tensor, novelty: Tensor, y: Tensor, class_weight: float, multiplier: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """Objective (members,) and soft recall (members, heads) from logits of source rows, then target rows.
+        """Return objective (members,) and soft recall (members, heads) from logits of source, then target rows.
 
-        The multiplier is one for all members or, as (members, 1, 1), one for each.
+        The multiplier is one number for all members, or (members, 1, 1).
         """
         rows = y.shape[1]
         log_p = torch.log_softmax(classes[:, :rows], dim=-1)
@@ -96,7 +97,7 @@ class ConstrainedLoss(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        """Gradients of both kinds of logits."""
+        """Return the gradients of class logits and novelty logits."""
         log_p, y, source, recalled, n_rows, class_weight, multiplier = ctx.state
         of_objective, of_recall = gradients
         rows = y.shape[1]
@@ -123,6 +124,6 @@ class _Reversal(torch.autograd.Function):
 
 
 def reverse_gradient(values: Tensor, strength: float = 1.0) -> Tensor:
-    """The values themselves; on the way back their gradient is multiplied by −strength."""
+    """Return the values unchanged; in the backward pass their gradient is multiplied by −strength."""
     reversed_: Tensor = _Reversal.apply(values, strength)  # type: ignore[no-untyped-call]
     return reversed_

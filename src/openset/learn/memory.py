@@ -1,4 +1,4 @@
-"""One training for all that share it: several scores are read off one and the same classifier."""
+"""One training for several fits: methods that score the same classifier need not train it again."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 
 class TrainingMemory:
-    """Holds the latest training; within :meth:`used`, one that is the same in every respect is not repeated.
+    """Stores the latest training; within :meth:`used`, an identical training is not repeated.
 
-    ``spared`` says what the fits within have been spared, by the clock and of the processor, so that a
-    comparison of methods can still say what each of them costs.
+    ``spared`` is the wall time and the processor time that fits have saved, so that a comparison of methods can
+    still report the cost of each.
     """
 
     def __init__(self) -> None:
@@ -27,7 +27,7 @@ class TrainingMemory:
 
     @contextmanager
     def used(self) -> Iterator[TrainingMemory]:
-        """Remember in this context, and count anew what is spared."""
+        """Use this memory within the context, and reset ``spared``."""
         self.spared = (0.0, 0.0)
         token = _MEMORY.set(self)
         try:
@@ -36,7 +36,7 @@ class TrainingMemory:
             _MEMORY.reset(token)
 
     def trained_once(self, key: Mapping[str, str], train: Callable[[], Trained]) -> Trained:
-        """What ``train`` gives, or gave for the same key if that was the latest."""
+        """Return the result of ``train()``, or the stored one if it has the same key."""
         if self._trained is None or self._key != key:
             started, cpu = time.perf_counter(), time.process_time()
             self._trained, self._key = train(), key
@@ -50,5 +50,5 @@ _MEMORY: ContextVar[TrainingMemory | None] = ContextVar("training memory", defau
 
 
 def current_memory() -> TrainingMemory | None:
-    """The memory that is in use here, if any."""
+    """Return the memory in use, or None."""
     return _MEMORY.get()

@@ -1,7 +1,7 @@
-"""One or more bodies with named heads, for all members of an ensemble at once.
+"""A network of one or more bodies with named heads, for all members at once.
 
-The kinds of bodies and heads are in :mod:`openset.learn.bodies` and :mod:`openset.learn.heads`. Rows may be
-maps of cells, (cells, features), and backbones may return maps: a row is then the mean of its cells.
+The kinds of bodies and heads are in :mod:`openset.learn.bodies` and :mod:`openset.learn.heads`. Rows may be maps
+of cells, (cells, features), and backbones may return maps; the mean of the cells is then used.
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ class Network(nn.Module):
         )
 
     def forward(self, x: Tensor, body: str, masks: DropoutMasks | None = None) -> dict[str, Tensor]:
-        """All heads of one body. Training passes ``masks``; without, there is no dropout and no gradient."""
+        """Return outputs of all heads of one body. In training pass ``masks``; without, there is no dropout."""
         heads: dict[str, Tensor] = self.heads[body](self.represent(x, body, masks))
         return heads
 
     def represent(self, x: Tensor, body: str, masks: DropoutMasks | None = None) -> Tensor:
-        """The body's representation φ(x), (members, rows, hidden); of a map, that of its mean cell."""
+        """Return the body's representation φ(x), (members, rows, hidden); for a map, that of its mean cell."""
         layer = self.bodies[body]
         if isinstance(layer, BackboneBody):
             z: Tensor = layer(x, masks)
@@ -66,7 +66,7 @@ class Network(nn.Module):
     def represent_with_cells(
         self, x: Tensor, body: str, masks: DropoutMasks | None = None
     ) -> tuple[Tensor, Tensor]:
-        """φ(x) of maps, (members, rows, hidden), and φ of their cells, (members, rows, cells, hidden)."""
+        """Return φ(x) of maps, (members, rows, hidden), and φ of their cells, (members, rows, cells, hidden)."""
         layer = self.bodies[body]
         if isinstance(layer, BackboneBody):
             cells: Tensor = layer(x, masks)
@@ -77,7 +77,7 @@ class Network(nn.Module):
     def initialise(
         self, seeds: Sequence[np.random.SeedSequence], make_backbone: Callable[[], nn.Module] | None = None
     ) -> Network:
-        """Draw each member's weights from its own seed; backbones are made anew, or stay as they were given."""
+        """Draw each member's weights from its seed; ``make_backbone`` makes each member a new backbone."""
         for member, seed in enumerate(seeds):
             generator = torch.Generator().manual_seed(torch_seed(seed))
             with torch.no_grad():
@@ -98,7 +98,7 @@ class Network(nn.Module):
                     yield layer
 
     def parameter_groups(self) -> list[ParameterGroup]:
-        """For each body its parameters and those of its heads."""
+        """Return, for each body, its parameters and those of its heads."""
         groups = []
         for name in self.architecture.bodies:
             body, heads = self.bodies[name], self.heads[name]
@@ -110,7 +110,7 @@ class Network(nn.Module):
         return groups
 
     def member_state(self, member: int) -> dict[str, Tensor]:
-        """Views of everything that belongs to one member, buffers included, as a network of one names it."""
+        """Return views of one member's weights and buffers, with the names of a network of one member."""
         state = {}
         for name, tensor in self.state_dict().items():
             owner, name_alone = _backbone_owner(name)
@@ -121,13 +121,13 @@ class Network(nn.Module):
         return state
 
     def member(self, member: int) -> Network:
-        """One member as a network of its own that shares the weights, for scoring."""
+        """Return one member as a network that shares the weights, for scoring."""
         alone = replace(self.architecture, members=1)
         backbone = next((b.copies[0] for b in self.bodies.values() if isinstance(b, BackboneBody)), None)
         return _assembled(alone, self.member_state(member), backbone)
 
     def arrays(self) -> dict[str, NDArray[np.generic]]:
-        """The whole state as numpy arrays, for the estimator to keep and to save."""
+        """Return weights and buffers as numpy arrays."""
         return {name: tensor.detach().cpu().numpy() for name, tensor in self.state_dict().items()}
 
     @classmethod
@@ -138,9 +138,9 @@ class Network(nn.Module):
         backbone: nn.Module | None = None,
         device: str | torch.device = "cpu",
     ) -> Network:
-        """A network around given weights, without copying them on the CPU."""
+        """Return a network with the given weights, without copying them on the CPU."""
         tensors = {
-            # torch wants writable memory; arrays mapped read-only (joblib) are copied
+            # torch needs writable memory; arrays that are read-only (joblib) are copied
             name: torch.from_numpy(array if array.flags.writeable else array.copy())
             for name, array in arrays.items()
         }
@@ -148,7 +148,7 @@ class Network(nn.Module):
 
 
 def onnx_outputs(x: Value, architecture: Architecture, weights: Mapping[str, NDArray[Any]]) -> dict[str, Value]:
-    """Every head's outputs for scaled rows as ONNX nodes, (members, rows, width), from weights alone."""
+    """Return every head's outputs for scaled rows as ONNX nodes, (members, rows, width)."""
     found: dict[str, Value] = {}
     for name, widths in architecture.bodies.items():
         body, head = (_under(weights, f"{part}.{name}.") for part in ("bodies", "heads"))
@@ -162,7 +162,7 @@ def _under(weights: Mapping[str, NDArray[Any]], prefix: str) -> dict[str, NDArra
 
 
 def _assembled(architecture: Architecture, tensors: Mapping[str, Tensor], backbone: nn.Module | None) -> Network:
-    """A network for scoring around given tensors."""
+    """Return a network for scoring with the given tensors."""
     with torch.device("meta"):
         network = Network(architecture, backbone)
     network.load_state_dict(tensors, assign=True)
@@ -170,7 +170,7 @@ def _assembled(architecture: Architecture, tensors: Mapping[str, Tensor], backbo
 
 
 def _backbone_owner(name: str) -> tuple[int | None, str]:
-    """The member that a backbone's entry belongs to and its name in a network of one; None if stacked."""
+    """Return the member of a backbone's entry, and its name in a network of one member; None for others."""
     parts = name.split(".")
     if parts[0] == "bodies" and parts[2] == "copies":
         return int(parts[3]), ".".join([*parts[:3], "0", *parts[4:]])

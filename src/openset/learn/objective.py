@@ -1,7 +1,7 @@
-"""What a method adds to the training loop: a loss on a batch, and a judgement of validation rows.
+"""A method's part of the training loop: a loss on a batch, and a judgement of validation rows.
 
-The loop is :func:`openset.learn.train.train`. It shows an objective the head outputs of every member on its
-validation rows (:class:`Validation`), and keeps the network with the highest :class:`Judgement`.
+The loop is :func:`openset.learn.train.train`. It passes the head outputs of every member on its validation rows
+(:class:`Validation`) to the objective, and keeps the network with the highest :class:`Judgement`.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from openset.learn.primal_dual import Terms
 
 KEEP_LATEST = math.inf
-"""The key of a method that makes no choice: every evaluation point replaces the one before."""
+"""The key of a method that does not choose: every evaluation point replaces the last one."""
 
 ScoreTarget = Callable[..., Mapping[str, NDArray[np.float32]]]
-"""Returns the head outputs of a member's target training rows; with ``representation=True`` each body's φ(x)
-too."""
+"""Returns the head outputs of a member's target training rows, and φ(x) of each body with
+``representation=True``."""
 
 
 @dataclass(frozen=True)
@@ -44,63 +44,62 @@ class Validation:
 
 @dataclass(frozen=True)
 class Judgement:
-    """How good a network is at one evaluation point; the loop keeps the one with the highest key."""
+    """The quality of a network at one evaluation point; the loop keeps the network with the highest key."""
 
     key: float
     metrics: Mapping[str, float]
     head: int = 0
     heads: Mapping[str, NDArray[Any]] = field(default_factory=dict)
-    """Columns of the table of heads, one entry for each head."""
+    """Columns of the table of heads, with one value for each head."""
 
 
 class Objective(ABC):
-    """One method's loss and judgement. A subclass needs ``bodies``, ``terms`` and ``judge_member``."""
+    """A method's loss and judgement. A subclass needs ``bodies``, ``terms`` and ``judge_member``."""
 
     bodies: Mapping[str, Mapping[str, int]]
-    """Bodies, with the heads of each and their widths."""
+    """The heads of each body and their widths."""
     head_kinds: Mapping[str, str] = {}
-    """For a body whose heads are not linear, the name of their kind in ``openset.learn.heads.HEAD_KINDS``."""
+    """The kind of heads of a body, a key of ``openset.learn.heads.HEAD_KINDS``; linear if absent."""
     body_kinds: Mapping[str, str] = {}
-    """For a body on features that is not the usual one, the name of its kind in
-    ``openset.learn.bodies.BODY_KINDS``."""
+    """The kind of a body on features, a key of ``openset.learn.bodies.BODY_KINDS``; "relu" if absent."""
     n_constraints: int = 0
-    """How many constraints each member has."""
+    """Number of constraints of each member."""
     warm_up: float = 0.0
-    """The share of all steps after which there is one more evaluation point; 0 for none."""
+    """Share of all steps after which there is an additional evaluation point; 0 for none."""
     adapts: ClassVar[bool] = False
-    """Whether the loss depends on what the network says so far (priors, kept rows, pseudo-labels)."""
+    """Whether the loss depends on earlier outputs of the network (priors, kept rows, pseudo-labels)."""
     patience: int | None = None
-    """Members stop together after so many evaluation points without a better choice; None: each by itself."""
+    """Members stop together after this many evaluation points without a better choice; None: each separately."""
 
     @abstractmethod
     def terms(self, network: Network, batch: Batch, masks: DropoutMasks) -> Terms:
-        """The differentiable loss and the violations of the constraints on one batch."""
+        """Return the differentiable loss and the violations of the constraints on one batch."""
 
     @abstractmethod
     def judge_member(self, validation: Validation) -> Judgement:
-        """A judgement of one member, in numpy."""
+        """Return a judgement of one member, in numpy."""
 
     def judge(self, validation: Sequence[Validation]) -> list[Judgement]:
-        """A judgement of every member; members with one key keep one and the same step."""
+        """Return a judgement of every member; members with equal keys keep the same step."""
         return [self.judge_member(of_member) for of_member in validation]
 
     def adapt(self, validation: Validation, target_rows: Rows, score_target: ScoreTarget) -> bool:
-        """Learn from one member before it is judged; only called where ``adapts`` is True.
+        """Update the objective from one member's outputs before it is judged; called only if ``adapts`` is True.
 
-        ``target_rows`` are the rows that the member trains on, ``score_target()`` returns their head outputs.
-        True means that the loss has a new meaning from now on, so that earlier losses do not count as settled.
+        ``target_rows`` are the rows that the member trains on; ``score_target()`` returns their head outputs.
+        Return True if the loss has a new meaning from now on, so that earlier losses do not count as settled.
         """
         return False
 
     def state(self) -> Mapping[str, Any]:
-        """All that ``adapt`` has changed: numbers, arrays, lists and dictionaries of them, for a checkpoint."""
+        """Return all that ``adapt`` has changed, as numbers, arrays, lists and dictionaries, for a checkpoint."""
         return {}
 
     def restore(self, state: Mapping[str, Any]) -> None:  # noqa: B027  nothing to restore without state()
         """Restore what ``state()`` returned."""
 
     def check_can_be_stored(self) -> None:
-        """Raise unless a checkpoint can hold all that ``adapt`` changes."""
+        """Raise unless a checkpoint can store what ``adapt`` changes."""
         if self.adapts and type(self).state is Objective.state:
             raise ValueError(
                 f"{type(self).__name__} adapts in training but has no state() for a checkpoint, so a fit could "

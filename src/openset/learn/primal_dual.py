@@ -1,8 +1,8 @@
-"""The primal–dual step: one place that zeroes gradients, descends on weights and ascends on multipliers.
+"""The primal–dual step: zero the gradients, descend on weights and ascend on multipliers.
 
-A problem is: minimise ``objective`` subject to ``violation <= 0``, for every member on its own. The primal step
-may see a differentiable proxy of the violation while the multipliers follow the true one (Cotter et al. 2019).
-Without constraints the same step is plain gradient descent, so every method trains through it.
+The problem is to minimise ``objective`` subject to ``violation <= 0``, for every member separately. The primal
+step may use a differentiable proxy of the violation, while the multipliers follow the true one (Cotter et al.
+2019). Without constraints the step is plain gradient descent, so every method trains with it.
 """
 
 from __future__ import annotations
@@ -17,27 +17,27 @@ from torch import Tensor, nn
 
 @dataclass(frozen=True)
 class Terms:
-    """One evaluation of a problem: what to minimise and by how much each constraint is violated."""
+    """One evaluation of a problem: the loss, and the violation of each constraint."""
 
     objective: Tensor
     """(members,)"""
     proxy_violation: Tensor | None = None
     """(members, constraints), differentiable; positive where a constraint is violated"""
     violation: Tensor | None = None
-    """(members, constraints), what the multipliers ascend on; the proxy itself if not given"""
+    """(members, constraints), for the multipliers; None to use the proxy"""
 
 
 def make_optimizer(
     kind: str, parameters: Sequence[Tensor], learning_rate: float, momentum: float = 0.0
 ) -> torch.optim.Optimizer:
-    """Adam or SGD, as one fused kernel."""
+    """Return Adam or SGD, as one fused kernel."""
     if kind == "adam":
         return torch.optim.Adam(parameters, lr=learning_rate, fused=True)
     return torch.optim.SGD(parameters, lr=learning_rate, momentum=momentum, fused=True)
 
 
 def optimizer_state(optimizer: torch.optim.Optimizer) -> dict[str, Any]:
-    """An optimiser's moments, for each parameter by its number."""
+    """Return an optimiser's moments, for each parameter by its number."""
     return {
         str(number): {name: value.cpu().numpy() for name, value in entry.items() if value is not None}
         for number, entry in optimizer.state_dict()["state"].items()
@@ -45,7 +45,7 @@ def optimizer_state(optimizer: torch.optim.Optimizer) -> dict[str, Any]:
 
 
 def restore_optimizer(optimizer: torch.optim.Optimizer, state: Mapping[str, Any]) -> None:
-    """Put an optimiser where :func:`optimizer_state` found it."""
+    """Restore what :func:`optimizer_state` returned."""
     entries = {
         int(number): {name: torch.from_numpy(value).clone() for name, value in entry.items()}
         for number, entry in state.items()
@@ -54,12 +54,12 @@ def restore_optimizer(optimizer: torch.optim.Optimizer, state: Mapping[str, Any]
 
 
 class Multipliers:
-    """One non-negative multiplier for each member and constraint, raised while its constraint is violated.
+    """One non-negative multiplier for each member and constraint, which grows while its constraint is violated.
 
-    ``bounds`` limits those of every member from above. A constraint that can be met only at a high price then
-    becomes a penalty of that weight, and no multiplier grows without end.
+    ``bounds`` has the largest value for each member. A constraint that is hard to meet then becomes a penalty of
+    that weight, and no multiplier grows without limit.
 
-    Adam is written out: for a dozen numbers the call of an optimiser class costs more than the step.
+    Adam is implemented here, because for a dozen numbers calling an optimiser class costs more than the step.
     """
 
     _DECAY = (0.9, 0.999)
@@ -73,17 +73,17 @@ class Multipliers:
         learning_rate: float,
         device: str = "cpu",
     ) -> None:
-        # float64: thousands of small steps must add up exactly
+        # float64, because thousands of small steps must add up exactly
         self._bounds = torch.tensor(bounds, dtype=torch.float64, device=device)[:, None]
         self.values = self._bounds.clamp(max=1).repeat(1, constraints)
-        """(members, constraints), starting at 1 or at the member's bound"""
+        """(members, constraints), starting at 1 or at the member's bound, whichever is smaller"""
         self._adam = optimizer == "adam"
         self._rate = learning_rate
         self._mean, self._square = torch.zeros_like(self.values), torch.zeros_like(self.values)
         self._steps = 0
 
     def state(self) -> dict[str, Any]:
-        """Multipliers, Adam's moments and its count of steps."""
+        """Return multipliers, Adam's moments and its number of steps."""
         tensors = (self.values, self._mean, self._square)
         return {"tensors": [tensor.cpu().numpy() for tensor in tensors], "steps": self._steps}
 
@@ -110,12 +110,12 @@ class Multipliers:
 
 @dataclass(frozen=True)
 class ParameterGroup:
-    """Parameters whose gradients are clipped together: those of one body and its heads."""
+    """Parameters whose gradients are clipped together: those of a body and its heads."""
 
     stacked: Sequence[nn.Parameter]
-    """With the members axis first."""
+    """Parameters with the members axis first."""
     own: Sequence[Sequence[nn.Parameter]] = ()
-    """For each member, parameters that are its alone (backbones)."""
+    """For each member, parameters without a members axis (backbones)."""
 
     def __iter__(self) -> Iterator[nn.Parameter]:
         yield from self.stacked
@@ -126,8 +126,8 @@ class ParameterGroup:
 class PrimalDual:
     """Simultaneous gradient descent on weights and ascent on multipliers.
 
-    L2 is the gradient of ``l2 · Σ p²`` over all parameters. The gradient norm is clipped for each member and each
-    group by itself, so that neither members nor separate bodies see each other.
+    L2 adds the gradient of ``l2 · Σ p²`` over all parameters. The gradient norm is clipped for each member and
+    each group separately, so that members and bodies do not influence each other.
     """
 
     def __init__(
@@ -144,7 +144,7 @@ class PrimalDual:
         self._l2, self._clip = l2, clip
 
     def step(self, evaluate: Callable[[], Terms]) -> Terms:
-        """Zero the gradients, evaluate once, and update both sides from that one evaluation."""
+        """Zero the gradients, evaluate once, and update weights and multipliers from that evaluation."""
         self.optimizer.zero_grad(set_to_none=True)
         terms = evaluate()
         lagrangian = terms.objective.sum()

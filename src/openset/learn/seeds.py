@@ -1,4 +1,4 @@
-"""Random streams: children of a seed, streams whose state can be stored, and torch's own left as it was."""
+"""Random numbers: children of a seed, streams whose state can be stored, and torch's generator kept unchanged."""
 
 from __future__ import annotations
 
@@ -13,31 +13,31 @@ StreamState = NDArray[np.uint64]
 
 
 def child_seed(seed: np.random.SeedSequence, index: int) -> np.random.SeedSequence:
-    """The index-th child of a seed, the same however often it is asked for."""
+    """Return the index-th child of a seed; every call returns the same one."""
     return np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, index))
 
 
 def torch_seed(seed: np.random.SeedSequence) -> int:
-    """A seed for one of torch's generators."""
+    """Return a seed for one of torch's generators."""
     return int(seed.generate_state(1, np.uint64)[0] >> 1)
 
 
 @contextmanager
 def isolated_random_state(seed: np.random.SeedSequence) -> Iterator[None]:
-    """Seed torch's global generator, which backbones use, and leave it as it was afterwards."""
+    """Seed torch's global generator, which backbones use, and restore it afterwards."""
     with torch.random.fork_rng():
         torch.manual_seed(torch_seed(seed))
         yield
 
 
 def stream_state(stream: np.random.SFC64) -> StreamState:
-    """Where a stream stands, as six numbers."""
+    """Return the state of a stream, as six numbers."""
     state = stream.state
     return np.array([*state["state"]["state"], state["has_uint32"], state["uinteger"]], np.uint64)
 
 
 def restore_stream(stream: np.random.SFC64, state: StreamState) -> None:
-    """Put a stream where :func:`stream_state` found it."""
+    """Restore what :func:`stream_state` returned."""
     stream.state = {
         "bit_generator": "SFC64",
         "state": {"state": state[:4]},

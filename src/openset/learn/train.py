@@ -1,8 +1,8 @@
 """The training loop that every gradient-trained method shares.
 
-A method brings an :class:`~openset.learn.objective.Objective`: its loss on a batch, and a judgement of validation
-rows at every evaluation point. The loop owns batches, the step, the best network, history, stopping, progress and
-the checkpoint on disk, from which a killed fit is resumed and ends with the same weights.
+A method defines an :class:`~openset.learn.objective.Objective`: its loss on a batch, and its judgement of
+validation rows at every evaluation point. The loop does the rest: batches, steps, the best network, history,
+stopping, progress, and the checkpoint on disk. A killed fit is resumed from it and ends with the same weights.
 """
 
 from __future__ import annotations
@@ -50,13 +50,13 @@ class MemberPlan:
     target_train: Rows
     target_validation: Rows
     multiplier_bound: float = math.inf
-    """Its multipliers may not exceed this."""
+    """Largest value of its multipliers."""
     dropout: float = 0.0
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How to train; the names are those of the estimator's parameters."""
+    """Settings of training, with the names of the estimator's parameters."""
 
     hidden: int
     learning_rate: float
@@ -76,7 +76,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class Trained:
-    """Everything that training leaves behind, in numpy."""
+    """The result of training, in numpy."""
 
     architecture: Architecture
     weights: dict[str, NDArray[Any]]
@@ -87,7 +87,7 @@ class Trained:
     n_steps: int
 
     def only(self, first: int, count: int) -> Trained:
-        """The outcome for some members; the table of heads stays whole. Not with a backbone."""
+        """Return the result of some members with the whole table of heads; not for backbones."""
         if len(self.choices) == count:
             return self
         members = slice(first, first + count)
@@ -102,16 +102,16 @@ class Trained:
 
 @dataclass(frozen=True)
 class Progress:
-    """What a progress display may want to know: where a run starts, and then after each evaluation point."""
+    """The progress of a run, at its start and after each evaluation point."""
 
     step: int
     max_steps: int
     metrics: Mapping[str, float]
-    """Of the evaluation point; empty at the start."""
+    """Metrics of the evaluation point; empty at the start."""
 
 
 def paper_epoch(n_source: int, n_target: int | None, batch_size: int) -> int:
-    """Steps in one of the paper's epochs: batches of the smaller domain."""
+    """Return the number of steps in one of the paper's epochs: batches of the smaller domain."""
     rows = n_source if not n_target else min(n_source, n_target)
     return max(1, math.ceil(rows / batch_size))
 
@@ -129,12 +129,12 @@ def train(
     checkpoint: str | PathLike[str] | None = None,
     identity: str = "",
 ) -> Trained:
-    """Train all members together and return each one's best network.
+    """Train all members together and return each member's best network.
 
-    With a ``checkpoint`` folder the state is stored there at evaluation points. A run of the same data,
-    settings and ``identity`` (what else decides the outcome: the method and its parameters) restores it. The
-    last state stays there, for :func:`~openset.learn.checkpoint.remove_checkpoint` once the fit has ended.
-    Within a :class:`~openset.learn.memory.TrainingMemory` such a run is not repeated.
+    With a ``checkpoint`` folder the state is stored there at evaluation points. A run with the same data,
+    settings and ``identity`` (the method and its parameters) restores it. The last state stays there until
+    :func:`~openset.learn.checkpoint.remove_checkpoint` is called after the fit. Within a
+    :class:`~openset.learn.memory.TrainingMemory` the same run is not repeated.
     """
     with isolated_random_state(plans[0].seed):
         run = _Run(objective, plans, source, y, target, settings, backbone)
@@ -186,7 +186,7 @@ class _Run:
         self._build_stepper()
 
     def _build_network(self, backbone: Any, seeds: Sequence[np.random.SeedSequence]) -> None:
-        """The network in training, and a second one that keeps each member's best weights."""
+        """Build the network to train, and a second one for each member's best weights."""
         objective, source = self.objective, self.data[0]
         template = template_of(backbone)
         self.architecture = Architecture(
@@ -222,7 +222,7 @@ class _Run:
         )
 
     def run(self, on_progress: Callable[[Progress], None] | None, checkpoint: Checkpoint | None) -> Trained:
-        """Train to the end, from the stored state if there is one."""
+        """Train to the end, starting from the stored state if there is one."""
         ledger = self.ledger
         if checkpoint is not None:
             stored = checkpoint.load()
@@ -251,17 +251,17 @@ class _Run:
         )
 
     def is_over(self) -> bool:
-        """Whether all steps are done, or every member has stopped."""
+        """Return whether all steps are done, or every member has stopped."""
         return self.ledger.step >= self.max_steps or all(self.ledger.stopped)
 
     def step(self) -> Terms:
-        """One batch for every member, and one primal–dual step on it."""
+        """Take one primal–dual step on a new batch."""
         batch = self.batches.next()
         self.network.workspace.reset()
         return self.stepper.step(lambda: self.objective.terms(self.network, batch, self.masks))
 
     def evaluate(self) -> None:
-        """Judge every member that still trains, and keep its network if it is its best."""
+        """Judge every member that is still training, and keep its network if it is the best so far."""
         ledger, objective = self.ledger, self.objective
         loss, violations = ledger.interval.take()
         multipliers = self._multiplier_values()
@@ -269,7 +269,7 @@ class _Run:
         validation = [self._validation(member, multipliers[member]) for member in training]
         for of_member in validation:
             if objective.adapts and self.target is not None and self._adapt(of_member, self.target):
-                ledger.start_watch_anew(of_member.member)
+                ledger.restart_watch(of_member.member)
         for member, judgement in zip(training, objective.judge(validation), strict=True):
             if ledger.record(member, judgement, loss[member], violations[member], multipliers[member]):
                 _copy_member(self.network, self.best, member)
@@ -298,17 +298,17 @@ class _Run:
     # ------------------------------------------------------------------ the checkpoint
 
     def open_checkpoint(self, folder: str | PathLike[str], identity: str) -> Checkpoint:
-        """A checkpoint bound to this run; to be opened before the first step."""
+        """Return a checkpoint for this run; call it before the first step."""
         self.objective.check_can_be_stored()
         return Checkpoint(folder, self.fingerprint(identity))
 
     def fingerprint(self, identity: str) -> dict[str, str]:
-        """All that the outcome depends on; to be asked for before the first step."""
+        """Return hashes of everything that decides the result; call it before the first step."""
         settings = f"{identity} {self.settings} {self.architecture}"
         return fingerprint_of(settings, *self.data, self.plans, self.network.arrays())
 
     def state(self) -> dict[str, Any]:
-        """Everything that the rest of the run depends on, as plain data."""
+        """Return everything that the rest of the run depends on, as plain data."""
         return {
             "ledger": self.ledger.state(),
             "network": self.network.arrays(),

@@ -1,4 +1,4 @@
-"""What the two CoLORs share: the constrained heads, the table of heads, and the score of the chosen one."""
+"""Base of both CoLORs: the constrained heads, the table of heads, and the score of the chosen head."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ class ColorBase(WithKnownClassifier):
 
     Parameters
     ----------
-    grid : candidate recalls α̂, one novelty head each
-    joint : share one body between classes and novelty heads; False trains a body for each
+    grid : candidate recalls α̂, one for each novelty head
+    joint : train one body for classes and novelty heads (True), or one body for each (False)
     max_density_ratio : B, how many times as common a known kind of row may be in target as in source
     """
 
     heads_: NDArray[Any]
     selected_: Any
 
-    _calibrates = False  # the paper uses the head's own threshold; CoLOR corrects for what it compared
+    _calibrates = False  # the paper uses 0; CoLOR corrects the threshold for how much was compared
 
     @takes_parameters_of(WithKnownClassifier)
     def __init__(
@@ -53,9 +53,9 @@ class ColorBase(WithKnownClassifier):
         check_number("max_density_ratio", self.max_density_ratio, low=1)
 
     def head_scores(self, X: Any) -> NDArray[np.float32]:
-        """Logits of every novelty head of the network that was kept, (members, rows, heads), in the grid's order.
+        """Return the logits of every novelty head, (members, rows, heads), in the order of the grid.
 
-        ``novelty_score`` is the selected head's; the others show what another choice would have given.
+        ``novelty_score`` is computed from the selected head. The others show the scores of another choice.
         """
         rows = self._scoring_rows(X)
         if not self.n_target_:
@@ -74,6 +74,6 @@ class ColorBase(WithKnownClassifier):
 
 
 def row_of(heads: NDArray[Any], member: int, choice: Choice) -> int:
-    """The index of a choice in the table of heads."""
+    """Return the index of a choice in the table of heads."""
     found = (heads["member"] == member) & (heads["step"] == choice.step) & (heads["head"] == choice.head)
     return int(found.argmax())

@@ -1,4 +1,4 @@
-"""What CoLOR decides from: scores of validation rows by all heads and by distance, and checks of the answer."""
+"""CoLOR's decision: scores of validation rows by all heads and by distance, and diagnostics of the verdict."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from openset.stats.novelty import NoveltyVerdict
 from openset.stats.validation_scores import ValidationScores
 
 _MOST_ROWS = 2000
-"""Source rows that distances are measured to, at most."""
+"""Distances are computed to at most this many source rows."""
 
 _FEWEST_ROWS = 5
-"""Source rows that a distance needs, at least."""
+"""A distance needs at least this many source rows."""
 
 Logits = NDArray[np.floating]
 
 
 def validation_scores(heads: FitHeads, problem: Problem) -> ValidationScores:
-    """Scores of each member's validation rows by every head, (rows, heads + 1).
+    """Return scores of each member's validation rows by every head, (rows, heads + 1).
 
     The last column is the distance to the source rows that the member trained on: small new classes far from
     source show there first. Without it, (rows, heads): rows that are not vectors, and fewer than five rows to
@@ -49,9 +49,9 @@ def validation_scores(heads: FitHeads, problem: Problem) -> ValidationScores:
     return ValidationScores(tuple(source), tuple(target))
 
 
-def check_answer(
+def verdict_diagnostics(
     validation: ValidationScores,
-    answer: NoveltyVerdict,
+    verdict: NoveltyVerdict,
     problem: Problem,
     *,
     member_scores: Logits,
@@ -60,10 +60,10 @@ def check_answer(
     candidate_recall: float,
     fpr: float,
 ) -> list[Diagnostic]:
-    """All checks of an answer; ``member_scores`` and ``called_novel`` are of the target rows."""
-    found = [*score_diagnostics(validation, answer, fpr=fpr), constraint_kept(recall, candidate_recall)]
+    """Return all diagnostics of a verdict; ``member_scores`` and ``called_novel`` are of the target rows."""
+    found = [*score_diagnostics(validation, verdict, fpr=fpr), constraint_kept(recall, candidate_recall)]
     if len(member_scores) > 1:
-        found.append(agreement_of_members(member_scores, max(answer.fraction.value, 0.01)))
+        found.append(agreement_of_members(member_scores, max(verdict.fraction.value, 0.01)))
     if problem.X.ndim == 2:
         known = problem.target[~called_novel]
         found.append(support_of_known(_some(problem.X), _some(known)))
@@ -71,7 +71,7 @@ def check_answer(
 
 
 def _some(rows: NDArray[np.floating]) -> NDArray[np.float64]:
-    """All rows or, if they are many, some spread evenly over them."""
+    """Return all rows or, if they are many, evenly spaced ones."""
     if len(rows) > _MOST_ROWS:
         rows = rows[np.linspace(0, len(rows) - 1, _MOST_ROWS).astype(np.intp)]
     return rows.astype(np.float64)

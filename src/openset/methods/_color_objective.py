@@ -1,4 +1,4 @@
-"""What CoLOR's network minimises, and the two rules that choose among its heads."""
+"""CoLOR's constrained problem, and the two rules that choose among heads."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from openset.stats.selection import is_feasible, paper_key, penalised_recall
 
 
 class PaperObjective(Objective):
-    """The constrained problem of all heads, and Algorithm 1's judgement of a network.
+    """The constrained problem of all heads, judged by the rule of Algorithm 1.
 
-    ``groups`` names the settings of every group, of ``members`` networks each.
+    ``groups`` has the settings of every group of ``members`` networks.
     """
 
     def __init__(
@@ -45,8 +45,7 @@ class PaperObjective(Objective):
         self._on_device: tuple[Tensor, Tensor] | None = None
 
     def terms(self, network: Network, batch: Batch, masks: DropoutMasks) -> Terms:
-        """Losses on source; violations α̂ − recall on target, soft for the weights and hard for the
-        multipliers."""
+        """Return losses on source and violations α̂ − recall on target: soft for weights, hard for multipliers."""
         objective, violation, novelty, wanted = self._soft_terms(network, batch, masks)
         hard = wanted - hard_rate(batch.target(novelty))
         return Terms(objective, proxy_violation=violation, violation=hard)
@@ -62,7 +61,7 @@ class PaperObjective(Objective):
         return objective, wanted - recall, novelty, wanted
 
     def _constants(self, novelty: Tensor) -> tuple[Tensor, Tensor]:
-        """Candidate recalls, and how sharp every member's recall is, on the device of the logits."""
+        """Return candidate recalls and each member's sharpness, on the device of the logits."""
         if self._on_device is None or self._on_device[0].device != novelty.device:
             of_members = [group.sharpness for group in self._groups for _ in range(self._members)]
             sharpness = torch.tensor(of_members, dtype=novelty.dtype)[:, None, None]
@@ -70,7 +69,7 @@ class PaperObjective(Objective):
         return self._on_device
 
     def judge_member(self, validation: Validation) -> Judgement:
-        """The key of Algorithm 1: target recall among heads within the budget."""
+        """Judge by the key of Algorithm 1: target recall among heads within the FPR budget."""
         fpr = (validation.source["novelty"] > 0).mean(axis=0)
         recall = (validation.target["novelty"] > 0).mean(axis=0)
         keys = paper_key(fpr, recall, self._fpr)
@@ -87,11 +86,11 @@ class PaperObjective(Objective):
 
 
 class PooledObjective(PaperObjective):
-    """The same problem with bounded multipliers, judged on the validation rows of all members at once.
+    """The same problem with bounded multipliers, judged on the validation rows of all members together.
 
-    Every group of members has each row as a validation row once. Its judgement is the
-    :func:`~openset.stats.selection.penalised_recall` of each head on those rows. The multipliers follow the soft
-    recall, which is what the weights see.
+    In a group of members every row is a validation row once. A head is judged by its
+    :func:`~openset.stats.selection.penalised_recall` on these rows. The multipliers follow the soft recall, as
+    the weights do.
     """
 
     patience = 4
@@ -101,12 +100,12 @@ class PooledObjective(PaperObjective):
         self._ratio = max_density_ratio
 
     def terms(self, network: Network, batch: Batch, masks: DropoutMasks) -> Terms:
-        """Losses on source; violations α̂ − soft recall on target."""
+        """Return losses on source and violations α̂ − soft recall on target."""
         objective, violation, _, _ = self._soft_terms(network, batch, masks)
         return Terms(objective, proxy_violation=violation)
 
     def judge(self, validation: Sequence[Validation]) -> list[Judgement]:
-        """One key for all members of a group, and the table of their heads once."""
+        """Judge all members of a group by one key, and return the table of their heads once."""
         judgements = []
         for number, group in enumerate(self._groups):
             members = validation[number * self._members : (number + 1) * self._members]

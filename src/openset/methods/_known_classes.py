@@ -21,17 +21,17 @@ class ClassObjective(Objective):
         self._body = body
 
     def terms(self, network: Network, batch: Batch, masks: DropoutMasks) -> Terms:
-        """Cross entropy on the source part of a batch."""
+        """Return the cross entropy on the source part of a batch."""
         return Terms(class_loss(network(batch.source(batch.x), self._body, masks)["classes"], batch.y))
 
     def judge_member(self, validation: Validation) -> Judgement:
-        """The lower the cross entropy of validation rows the better."""
+        """Judge by the cross entropy of validation rows; lower is better."""
         metrics = class_metrics(validation)
         return Judgement(key=-metrics["class_loss"], metrics=metrics)
 
 
 def class_metrics(validation: Validation) -> dict[str, float]:
-    """Cross entropy and accuracy of the class head on source validation rows."""
+    """Return cross entropy and accuracy of the class head on source validation rows."""
     logits = validation.source["classes"].astype(np.float64)
     chosen = log_softmax(logits, axis=1)[np.arange(len(validation.y)), validation.y]
     return {

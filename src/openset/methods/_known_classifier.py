@@ -1,7 +1,7 @@
-"""A classifier of the user's choice for the known classes, beside a network that finds the new one.
+"""A classifier of the user's choice for the known classes, next to a network that finds the new class.
 
-Better class boundaries under the shift at hand come from domain adaptation, of which novel rows must be no part:
-the network says which they are, and the classifier adapts to the others.
+Domain adaptation can improve the class boundaries under shift, but novel rows must not take part in it. The
+network finds these rows, and the classifier adapts to the others.
 """
 
 from __future__ import annotations
@@ -23,30 +23,30 @@ from openset.problem import FitScores, Floats, Problem, State, unseen_classes
 
 INPUTS = ("representation", "features")
 SOURCE, TARGET, MASKED = 1, -2, -1
-"""skada's convention: positive domains are source, negative ones target, and target labels are masked."""
+"""skada's convention: positive domains are source, negative ones are target, and target labels are masked."""
 
 _SMALLEST = np.finfo(np.float64).tiny
-"""In place of a probability of 0, whose logarithm would be infinite."""
+"""Used instead of a probability of 0, whose logarithm would be infinite."""
 
 
 class WithKnownClassifier(NetworkBase):
-    """A network whose known classes may be left to another estimator.
+    """A network that may leave the known classes to another estimator.
 
     Parameters
     ----------
-    classifier : a scikit-learn or skada estimator; None for the network's own head of classes. A clone of it is
-        fitted when the network is, on class indices in the order of ``classes_``. One that takes
-        ``sample_domain``, as skada's do, also gets the target rows that are not called novel, unlabelled; others
-        get source rows alone. Its log-probabilities are the logits of known classes; without ``predict_proba``
-        its decision function is, and without that all weight goes to the class that it predicts
-    classifier_input : "representation", what the body that serves the classes makes of a row, all members side by
-        side; or "features", rows as they were given
+    classifier : a scikit-learn or skada estimator; None for the network's own class head. A clone of it is fitted
+        after the network, on class indices in the order of ``classes_``. An estimator that takes
+        ``sample_domain``, as skada's do, also gets the target rows that are not called novel, without labels;
+        others get source rows only. The logits of the known classes are its log-probabilities or, without
+        ``predict_proba``, its decision function; without that, all weight goes to the predicted class
+    classifier_input : "representation", the output of the body with the class head, of all members concatenated;
+        or "features", the rows as passed to ``fit``
 
-    Novelty scores, ``threshold_`` and all that follows from them stay the network's.
+    Novelty scores and ``threshold_`` are always the network's.
 
     Attributes
     ----------
-    classifier_ : the fitted clone; absent with ``classifier=None`` and where there is one known class only
+    classifier_ : the fitted clone; absent with ``classifier=None`` and with one known class only
     """
 
     classifier_: Any
@@ -72,12 +72,12 @@ class WithKnownClassifier(NetworkBase):
             )
         if self.classifier_input == "features" and self._accepts_nd():
             raise ValueError(
-                "classifier_input='features' is not valid with a backbone, whose rows are no vectors: "
+                "classifier_input='features' is not valid with a backbone, because rows may not be vectors: "
                 "expected 'representation'."
             )
 
     def _finish(self, problem: Problem, scores: FitScores) -> tuple[State, FitScores]:
-        """Fit the classifier, on known target rows too if it adapts, and let it judge the fit's rows."""
+        """Fit the classifier, also on known target rows if it adapts, and classify the rows of the fit."""
         if self.classifier is None or problem.n_classes == 1:
             return super()._finish(problem, scores)
         rows, known, target = self._classifier_rows(problem.X), None, None
@@ -109,7 +109,7 @@ class WithKnownClassifier(NetworkBase):
 
 
 def takes_domains(estimator: Any) -> bool:
-    """Whether an estimator adapts: its ``fit``, or a step of it by its metadata, takes ``sample_domain``.
+    """Whether an estimator adapts: its ``fit``, or that of one of its steps, takes ``sample_domain``.
 
     >>> from sklearn.linear_model import LogisticRegression
     >>> takes_domains(LogisticRegression())
@@ -139,7 +139,7 @@ def fit_classifier(
 
 
 def class_logits(estimator: Any, X: NDArray[np.float64], n_classes: int) -> NDArray[np.float64]:
-    """Logits (rows, classes) of a fitted classifier of class indices.
+    """Return logits (rows, classes) of a fitted classifier of class indices.
 
     >>> from sklearn.svm import LinearSVC
     >>> X = np.array([[-1.0], [1.0]])
@@ -160,12 +160,12 @@ def class_logits(estimator: Any, X: NDArray[np.float64], n_classes: int) -> NDAr
             logits = np.where(chosen, 0.0, np.log(_SMALLEST))
     if logits.shape != (len(X), n_classes):
         raise ValueError(
-            f"classifier={estimator!r} gave values of shape {logits.shape} for {len(X)} rows and {n_classes} "
-            "classes: expected one for each row and class."
+            f"classifier={estimator!r} returned shape {logits.shape} for {len(X)} rows and {n_classes} classes: "
+            "expected one value for each row and class."
         )
     return logits
 
 
 def _routing() -> Any:
-    """skada hands ``sample_domain`` through pipelines by scikit-learn's metadata routing."""
+    """Switch on scikit-learn's metadata routing, by which skada passes ``sample_domain`` through pipelines."""
     return config_context(enable_metadata_routing=True)

@@ -1,7 +1,7 @@
-"""What all gradient-trained methods share: parameters, the call of the training loop, scoring, pooling.
+"""Base of all methods that train a network: parameters, the training call, scoring, pooling of members.
 
-A method adds an objective (its loss and its judgement of validation rows), and says which head is its score, in
-numpy and as ONNX nodes.
+A method adds an objective (its loss, and its judgement of validation rows) and its novelty score, in numpy and as
+ONNX nodes.
 """
 
 from __future__ import annotations
@@ -49,43 +49,45 @@ if TYPE_CHECKING:
 
 
 class NetworkBase(OpenSetClassifier):
-    """A network with a members axis, trained by the shared loop: what every such method has.
+    """One or more networks, the members, trained together by one loop.
 
     Parameters
     ----------
-    members : networks trained together; their scores are pooled as ranks among source validation rows
+    members : number of networks; their scores are pooled as ranks among source validation rows
     hidden : width of the body
     learning_rate : of the optimiser of the weights
     l2 : weight of the sum of all squared weights and biases
-    clip : largest gradient norm of a member, None for no limit
-    batch_size : source rows in a step, and as many target rows
-    max_steps : steps at most; None for the paper's 200 epochs of the smaller domain
+    clip : largest gradient norm of a member; None for no limit
+    batch_size : source rows in a step; a step has as many target rows
+    max_steps : largest number of steps; None for the paper's 200 epochs of the smaller domain
     evaluate_every : steps between evaluation points; None for one epoch of the smaller domain
     standardize : "global" (one scale, for embeddings), "feature" (unit variance, for tables), "auto", or None
-    backbone : maps rows to vectors (or to maps of cells, which count as their mean) and is trained along, in
-        place of ``hidden`` and dropout. A name such as "resnet18" or "resnet18(width=16, channels=1)", and a
-        function that makes a torch.nn.Module, start from scratch, each member from its own seed; a module
-        starts from its weights, and is itself never changed
-    augment : "crop_flip" moves training images by up to 4 pixels and mirrors half of them; None changes nothing
-    checkpoint : a folder for the state of this one fit. After a kill the same call of fit restores it and ends
-        with the same weights. It is emptied when the fit has ended. Needs an integer ``random_state``
+    backbone : a network that maps a row to a vector, or to a map of cells, whose mean is used. It is trained too,
+        and replaces ``hidden`` and dropout. A name such as "resnet18" or "resnet18(width=16, channels=1)", or a
+        function that returns a torch.nn.Module, starts from scratch, each member from its own seed. A module
+        starts from its weights; the module that you pass is never changed
+    augment : "crop_flip" moves training images by up to 4 pixels and mirrors half of them; None for no change
+    checkpoint : folder for the state of this fit. If the fit is killed, the same call of ``fit`` resumes it and
+        ends with the same weights. The state is deleted when the fit ends. Needs an integer ``random_state``
     device : where to compute, such as "cpu" or "cuda"
     verbose : show a progress bar
 
-    and those of :class:`~openset.base.OpenSetClassifier`: ``fpr``, ``validation_fraction``, ``novel_label`` and
-    ``random_state``.
+    The other parameters are those of :class:`~openset.base.OpenSetClassifier`: ``fpr``, ``validation_fraction``,
+    ``novel_label`` and ``random_state``.
 
-    With a backbone, rows may have any shape. Those of uint8 stay so in memory and become numbers a batch at a
-    time; uint8 rows of three axes are images, channels first or last, given to the backbone channels first and
-    standardised by channel (with ``standardize=None``: in [0, 1]). All others reach it as they are.
+    With a backbone, rows may have any shape. Rows of uint8 stay so in memory and are converted batch by batch.
+    Rows of uint8 with three axes are images, channels first or last; the backbone gets them channels first and
+    standardised by channel (in [0, 1] with ``standardize=None``). Other rows are passed to it unchanged.
 
-    Attributes beside those of :class:`~openset.base.OpenSetClassifier`
+    The attributes are those of :class:`~openset.base.OpenSetClassifier` and:
+
+    Attributes
     ----------
     weights_, architecture_ : the network, as arrays shaped members × in × out
     scaling_ : how features are centred and scaled
-    history_ : a record for every member and evaluation point
-    stop_reason_ : "converged" (in CoLOR also: the choice stopped improving) or "max_steps"
-    n_steps_ : the steps taken
+    history_ : one record for every member and evaluation point
+    stop_reason_ : "converged" (for CoLOR: the choice stopped improving) or "max_steps"
+    n_steps_ : number of steps taken
     """
 
     row_kind_: RowKind
@@ -94,7 +96,7 @@ class NetworkBase(OpenSetClassifier):
 
     _chooses_on_validation = True
     _adapts = True
-    """Whether fitting learns from target rows; if not, they take no part in training or scaling."""
+    """Whether target rows are used in training and scaling."""
 
     @takes_parameters_of(OpenSetClassifier)
     def __init__(
@@ -132,22 +134,22 @@ class NetworkBase(OpenSetClassifier):
         self.device = device
         self.verbose = verbose
 
-    # ------------------------------------------------------------------ what a method brings
+    # ------------------------------------------------------------------ what a method defines
 
     @abstractmethod
     def _objective(self, problem: Problem) -> Objective:
-        """The loss and the judgement that training needs when there is a target."""
+        """Return the loss and the judgement for training with a target."""
 
     @abstractmethod
     def _member_scores(self, outputs: HeadOutputs) -> NDArray[np.floating]:
-        """Each member's novelty score, (members, rows), from its head outputs."""
+        """Return each member's novelty score, (members, rows), from head outputs."""
 
     def _onnx_scores(self, outputs: Mapping[str, Value]) -> Value:
-        """The same as ONNX nodes; defined beside ``_member_scores``, in the same class."""
+        """Return the same as ONNX nodes; defined in the class that defines ``_member_scores``."""
         raise ValueError(f"{type(self).__name__} has no novelty score in ONNX: define _onnx_scores.")
 
     def _class_logits(self, outputs: HeadOutputs) -> Floats:
-        """Each member's logits of the known classes, (members, rows, k), from its head outputs."""
+        """Return each member's logits of the known classes, (members, rows, k), from head outputs."""
         return outputs["classes"].astype(np.float64)
 
     def _onnx_class_logits(self, outputs: Mapping[str, Value]) -> Value:
@@ -155,7 +157,7 @@ class NetworkBase(OpenSetClassifier):
         return outputs["classes"]
 
     def _trained_state(self, problem: Problem, trained: Trained) -> State:
-        """Fitted attributes from what training left behind; a method that chooses among members overrides it."""
+        """Return fitted attributes from the result of training; CoLOR keeps the best group of members only."""
         return {
             "architecture_": trained.architecture,
             "weights_": trained.weights,
@@ -165,15 +167,15 @@ class NetworkBase(OpenSetClassifier):
         }
 
     def _learned_state(self, problem: Problem, objective: Any, network: FittedNetwork) -> State:
-        """Fitted attributes that scoring needs beside the network: class priors, anchors, and the like."""
+        """Return other fitted attributes that scoring needs: class priors, anchors, and the like."""
         return {}
 
     def _groups(self) -> Sequence[Group]:
-        """``members`` networks are trained for each."""
+        """Return the settings of each group; a group has ``members`` networks."""
         return [Group()]
 
     def _value(self, name: str) -> Any:
-        """A parameter, with "auto" resolved."""
+        """Return a parameter with "auto" resolved."""
         return getattr(self, "resolved_parameters_", {}).get(name, getattr(self, name))
 
     def _check_parameters(self) -> None:
@@ -267,7 +269,7 @@ class NetworkBase(OpenSetClassifier):
         return Settings(**{f.name: self._value(f.name) for f in fields(Settings) if hasattr(self, f.name)})
 
     def _identity(self) -> str:
-        """The method and the parameters that decide the outcome; seed and backbone show in the weights."""
+        """Return the method and the parameters that decide the outcome; seed and backbone decide the weights."""
         aside = {
             "backbone",
             "checkpoint",
@@ -324,13 +326,13 @@ class NetworkBase(OpenSetClassifier):
         )
 
     def _calibration_score(self, problem: Problem, heads: FitHeads, references: References) -> Floats:
-        """Scores of the source rows that set the threshold."""
+        """Return scores of the source rows that set the threshold."""
         return self._pooled(heads.source.of(problem.split.calibration), references)[1]
 
     def _target_validation_score(
         self, folds: Sequence[Fold], target: HeadOutputs, score: Floats, references: References
     ) -> Floats:
-        """The mean over the members that did not train on a row, NaN where all did."""
+        """Return the mean score over the members that did not train on a row; NaN where all did."""
         if not self._adapts:
             return score
         total, count = np.zeros(len(score)), np.zeros(len(score))
@@ -347,10 +349,10 @@ class NetworkBase(OpenSetClassifier):
     def _validation_classes(
         self, problem: Problem, heads: FitHeads, target_logits: Floats, references: References
     ) -> ValidationClasses | None:
-        """Class probabilities by the whole model or, where each member kept rows of its own, by that member.
+        """Return class probabilities by the whole model or, where every row is a validation row, by one member.
 
-        It then judges rows of the target too: a threshold on confidence means the same in both only if single
-        members judge both.
+        That member then scores target rows too: a threshold on confidence means the same in source and target
+        only if single members score both.
         """
         split, source = problem.split, heads.source
         if split.calibration_is_unseen:
@@ -377,7 +379,7 @@ class NetworkBase(OpenSetClassifier):
         return self._pooled(self._head_outputs(rows), self.pool_references_)
 
     def _pooled(self, outputs: HeadOutputs, references: References) -> tuple[Floats, Floats]:
-        """Class logits and scores of all members together."""
+        """Return class logits and scores of all members together."""
         logits = self._class_logits(outputs)
         if len(logits) == 1:
             pooled = logits[0]
@@ -392,17 +394,17 @@ class NetworkBase(OpenSetClassifier):
         return pooled, np.mean([self._on_common_scale(m, s, references) for m, s in enumerate(scores)], axis=0)
 
     def representation(self, X: Any) -> NDArray[np.float32]:
-        """The body's output φ(x) for every row, (rows, members × hidden): what the heads see.
+        """Return the body's output φ(x) for every row, (rows, members × hidden), which is the heads' input.
 
-        Members stand beside each other, and so do bodies where there are two. Each has axes of its own, so a mean
-        over members would mix unrelated axes. Side by side, squared distances add up over them.
+        Outputs of members, and of bodies where there are two, are concatenated. Each has its own axes, so a mean
+        over members would mix unrelated axes. Concatenated, their squared distances add up.
         """
         rows = ScaledRows(self._scoring_rows(X), self.scaling_)
         outputs = head_outputs(self._network(), rows, representation=True)
         return np.concatenate([z for body in self.architecture_.bodies for z in outputs[body]], axis=1)
 
     def _network(self, architecture: Any = None, weights: Any = None) -> Network:
-        """The fitted network, or one of the given architecture and weights."""
+        """Return the fitted network, or one of the given architecture and weights."""
         return Network.from_arrays(
             self.architecture_ if architecture is None else architecture,
             self.weights_ if weights is None else weights,
@@ -411,14 +413,14 @@ class NetworkBase(OpenSetClassifier):
         )
 
     def _onnx_heads(self, x: Value) -> dict[str, Value]:
-        """Outputs of every head for scaled rows, as ONNX nodes."""
+        """Return outputs of every head for scaled rows, as ONNX nodes."""
         return onnx_outputs(x, self.architecture_, self.weights_)
 
     def _head_outputs(self, rows: NDArray[np.floating]) -> HeadOutputs:
         return head_outputs(self._network(), ScaledRows(rows, self.scaling_))
 
     def _on_common_scale(self, member: int, scores: NDArray[np.floating], references: References) -> Floats:
-        """One member alone is scored by its logit; several by the rank among their source validation rows."""
+        """Return a single member's logit, or several members' ranks among their source validation rows."""
         return rank_log_odds(references[member], scores) if references else scores.astype(np.float64)
 
     def _ranks_members(self) -> bool:
@@ -426,20 +428,20 @@ class NetworkBase(OpenSetClassifier):
 
 
 class NetworkClassifier(NetworkBase):
-    """A network with one setting of dropout and a choice of optimiser: the base of all methods but CoLOR.
+    """Networks with one dropout rate and a choice of optimiser: the base of all methods except CoLOR.
 
     Parameters
     ----------
-    dropout : share of inputs and hidden units dropped in training. "auto": from 256 features on .4 (nnPU .2,
-        ANNA .3, SHOT none); none below, and none with a backbone
-    optimizer, momentum : "adam" or "sgd" (momentum is SGD's)
-    tol : stop when loss, violations and multipliers all move by less than this; 0 never stops early
+    dropout : share of inputs and hidden units dropped in training. "auto" is .4 from 256 features on (nnPU .2,
+        ANNA .3, SHOT 0), and 0 below that or with a backbone
+    optimizer, momentum : "adam" or "sgd"; momentum is for SGD
+    tol : stop when loss, violations and multipliers all change by less than this; 0 never stops early
 
-    and those of :class:`NetworkBase`.
+    The other parameters and the attributes are those of :class:`NetworkBase`.
     """
 
     _wide_dropout: ClassVar[float] = 0.4
-    """What dropout="auto" is resolved to from 256 features on; docs/decisions/0003 says how it was found."""
+    """The value of dropout="auto" from 256 features on; see docs/decisions/0003."""
 
     @takes_parameters_of(NetworkBase)
     def __init__(

@@ -1,7 +1,7 @@
-"""Settings: CoLOR's groups, and the paper's hyper-parameters (its table, and what it leaves unsaid).
+"""CoLOR's groups, and the paper's hyper-parameters: those of its table, and our choice where it gives none.
 
-The paper's train for 200 epochs of the smaller domain, evaluate after each, and take features as they are.
-``amazon_minilm`` is ours, for the stand-in of the Amazon reviews: narrower and 1000 steps.
+The paper trains for 200 epochs of the smaller domain, evaluates after each, and does not scale features.
+``amazon_minilm`` is ours, for the stand-in of the Amazon reviews: narrower, and 1000 steps.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 class Group(NamedTuple):
     """Settings shared by one group of members.
 
-    ``bound`` limits the multipliers of the group's constraints, ``dropout`` is the share of inputs and hidden
-    units dropped in training, and ``sharpness`` is m in mean σ(m·h), the recall that the weights see: below 1
-    it still pulls at rows that a head calls known.
+    ``bound`` is the largest value of the multipliers. ``dropout`` is the share of inputs and hidden units dropped
+    in training. ``sharpness`` is m in mean σ(m·h), the differentiable recall: below 1, rows that a head calls
+    known still have a clear gradient.
     """
 
     bound: float = math.inf
@@ -27,16 +27,14 @@ PAPER_GRID = (0.02, 0.05, 0.10, 0.15, 0.20, 0.25, 0.30, 0.35, 0.40, 0.45)
 LOW_GRID = (0.002, 0.005, 0.01, 0.02, 0.04, 0.06, 0.09, 0.13, 0.18, 0.25)
 
 WIDE = 256
-"""Features from which on dropout helps; narrower tables lose by it, and gain by a larger bound."""
+"""From this many features on dropout helps; with fewer it does harm, and a larger bound helps."""
 NARROW_GROUPS = (Group(0.1), Group(0.3), Group(1.0))
-"""CoLOR's groups on tables. Their flat recall still pulls at rows that a head calls known; without it heads end
-by calling nothing novel. docs/decisions/0016 says how they were found."""
+"""CoLOR's groups on tables. With sharpness 1 heads end by calling nothing novel; see docs/decisions/0016."""
 WIDE_GROUPS = (Group(0.1, 0.0, 1.0), Group(0.3, 0.2, 0.6), Group(0.1, 0.2, 1.0))
 BACKBONE_GROUPS = (Group(0.2, 0.0, 1.0),)
-"""Training a backbone for every group is too slow; use one group."""
+"""One group, because training a backbone for every group is too slow."""
 FAST_GROUPS = {False: (Group(0.1),), True: (Group(0.1, 0.2, 1.0),)}
-"""Of ``effort="fast"``, for narrow and for wide tables; docs/decisions/0022 says how they were chosen."""
-
+"""For ``effort="fast"``, on narrow (False) and wide (True) tables; see docs/decisions/0022."""
 
 _PROTOCOL: dict[str, Any] = {
     "batch_size": 200,
@@ -102,10 +100,10 @@ PRESETS["pulse"] = {
     "sun397_vitl14": {**_SUN_VIT, "learning_rate": 1e-3, "l2": 3e-5},
 }
 PRESETS["conop"] = PRESETS["color_paper"]
-"""The same settings without the shared body."""
+"""The same settings, with two bodies."""
 for _name in ("source_only", "msp", "entropy", "mls", "energy"):
     PRESETS[_name] = PRESETS["dd"]
-"""The paper lists no row for them; their classifier trains as the discriminator's class head does."""
+"""The paper has no row for them; their classifier trains like the discriminator's class head."""
 PRESETS["boda"] = {
     "amazon_reviews": {**_AMAZON, "learning_rate": 1e-3},
     "cifar100": {**_CIFAR, "learning_rate": 1e-3, "l2": 3e-3},
@@ -124,7 +122,7 @@ PRESETS["anna"] = {
     }
     for name, values in PRESETS["boda"].items()
 }
-"""The paper lists no row for it; these are its authors' own (weight decay 1e-4 is an L2 weight of half that)."""
+"""The paper has no row for it; these are its authors' (their weight decay of 1e-4 is an L2 weight of 5e-5)."""
 PRESETS["arpl"] = {
     "amazon_reviews": {**_AMAZON, "learning_rate": 1e-2},
     "cifar100": {**_CIFAR, "learning_rate": 1e-2, "l2": 3e-5, "clip": 100.0},
@@ -132,21 +130,22 @@ PRESETS["arpl"] = {
     "sun397_vitl14": {**_SUN_VIT, "learning_rate": 1e-2, "l2": 3e-5, "clip": 100.0},
 }
 PRESETS["cac"] = {name: {**values, "learning_rate": 1e-2} for name, values in PRESETS["dd"].items()}
-"""The paper lists no row for it; the learning rate is its authors' own."""
+"""The paper has no row for it; the learning rate is its authors'."""
 PRESETS["shot"] = {
     name: {**values, "optimizer": "sgd", "learning_rate": 1e-2, "l2": 5e-4, "hidden": 256, "dropout": 0.0}
     for name, values in PRESETS["dd"].items()
 }
-"""The paper lists no row for it; optimiser, rates and width are its authors' own, and they use no dropout."""
-_AS_THEY_ARE: dict[str, Any] = {"fpr": 0.01, "standardize": None}
+"""The paper has no row for it; optimiser, rates and width are its authors', who use no dropout."""
+_UNSCALED: dict[str, Any] = {"fpr": 0.01, "standardize": None}
 PRESETS["mcm"] = PRESETS["zoc"] = {name: {"fpr": 0.01} for name in PRESETS["dd"]}
-PRESETS["knn"] = PRESETS["mahalanobis"] = PRESETS["sar_em"] = dict.fromkeys(PRESETS["dd"], _AS_THEY_ARE)
-"""Nothing is trained by gradient: what remains of the protocol is the budget, and features as they are."""
+PRESETS["knn"] = PRESETS["mahalanobis"] = PRESETS["sar_em"] = dict.fromkeys(PRESETS["dd"], _UNSCALED)
+"""They train nothing by gradient, so only the FPR budget and unscaled features are left of the protocol."""
 
 for _presets in PRESETS.values():
     _for_text = _presets["amazon_reviews"]
     _changes = {"hidden": 384} if _for_text.get("hidden") == _AMAZON["hidden"] else {}
     _changes |= {"max_steps": 1000} if "max_steps" in _for_text else {}
     _presets["amazon_minilm"] = {**_for_text, **_changes}
-"""The same on MiniLM: the paper's body for text is as wide as its encoder (768 for RoBERTa), and so is this. 1000
-steps are half the paper's 200 epochs; on other seeds twice as many gave no more on average (decision 10)."""
+"""The same on MiniLM: the paper's body for text is as wide as its encoder (768 for RoBERTa), and so is this one
+(384). 1000 steps are half the paper's 200 epochs; on other seeds twice as many were no better on average
+(decision 10)."""

@@ -1,4 +1,4 @@
-"""Rows for a backbone: arrays of any shape, images of bytes among them, and what they are checked for."""
+"""Rows for a backbone: arrays of any shape, such as images of uint8, and checks of them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def check_backbone(backbone: Any) -> None:
 
 
 def check_checkpoint(checkpoint: Any, random_state: Any) -> None:
-    """Raise unless ``checkpoint`` is None, or a folder with a seed that makes it worth having."""
+    """Raise unless ``checkpoint`` is None, or a folder together with an integer seed."""
     if checkpoint is None:
         return
     if not isinstance(checkpoint, (str, PathLike)):
@@ -36,24 +36,24 @@ def check_checkpoint(checkpoint: Any, random_state: Any) -> None:
     if not isinstance(random_state, Integral):
         raise ValueError(
             f"random_state={random_state!r} is not valid with checkpoint={str(checkpoint)!r}: expected an "
-            "integer, since a fit that goes on must draw what it would have drawn."
+            "integer, because a resumed fit must draw the same random numbers."
         )
 
 
 def check_augment(augment: Any, backbone: Any) -> None:
-    """Raise unless ``augment`` is None, or a known augmentation beside a backbone."""
+    """Raise unless ``augment`` is None, or a known augmentation together with a backbone."""
     check_choice("augment", augment, ("crop_flip", None))
     if augment is not None and backbone is None:
-        raise ValueError(f"augment={augment!r} needs images, and those a backbone such as backbone='resnet18'.")
+        raise ValueError(f"augment={augment!r} needs images, and images need a backbone such as 'resnet18'.")
 
 
 def row_kind(rows: NDArray[Any]) -> RowKind:
-    """What all rows that a fitted backbone sees have in common."""
+    """Return the shape and type that all rows of a fitted backbone must have."""
     return {"shape": list(rows.shape[1:]), "bytes": rows.dtype == np.uint8}
 
 
 def check_row_kind(name: str, kind: RowKind, fitted: RowKind, augment: str | None) -> None:
-    """Raise unless rows are of the kind fitted with, and images where they are to be augmented."""
+    """Raise unless rows have the shape and type of the fit, and are images if they are to be augmented."""
     if kind != fitted:
         raise ValueError(f"{name} has rows {_described(kind)}, but X was fitted with rows {_described(fitted)}.")
     if augment is not None and len(kind["shape"]) != 3:
@@ -61,7 +61,7 @@ def check_row_kind(name: str, kind: RowKind, fitted: RowKind, augment: str | Non
 
 
 def raw_scaling(rows: NDArray[Any], source: Moments, target: Moments | None, standardize: str | None) -> Scaling:
-    """Images of bytes are standardised by channel; anything else reaches a backbone as it is."""
+    """Return the scaling for a backbone: images of uint8 are standardised by channel, other rows unchanged."""
     axis = channel_axis(rows)
     return NO_SCALING if axis is None else fit_image_scaling(source, target, standardize, axis)
 

@@ -1,4 +1,4 @@
-"""ANNA: novelty in the cells of source images, mined and aligned beside the adversarial boundary of BODA."""
+"""ANNA: BODA on maps of cells, with unknown cells mined from source images and cells aligned across domains."""
 
 from __future__ import annotations
 
@@ -36,37 +36,37 @@ _BODY = "shared"
 class ANNA(BODA):
     """BODA on feature maps, which also learns the unknown class from cells of source images.
 
-    A row is a map of cells, and one network reads maps (through the mean of their cells) and single cells alike,
-    with a softmax over k + 1 classes and p_u the probability of the last one. After a warm-up on source cross
-    entropy alone, three things are added:
+    A row is a map of cells. One network classifies both maps (by the mean of their cells) and single cells, with
+    a softmax over k + 1 classes; p_u is the probability of the last class. After a warm-up on source cross
+    entropy only, three losses are added:
 
-    - *Mining.* Of a source map a cell is known if its largest known logit is its map's label, and unknown if that
-      label is not among the ``top`` largest. Maps that have both kinds, and more known cells than unknown ones,
-      give −log p_u, averaged over their unknown cells and weighted by the share w of unknown among their marked
-      cells; the cross entropy is weighted by 1 − w. With fewer than ``top`` + 1 classes unknown means that the
-      label comes last; with one class nothing is mined.
-    - *Alignment.* Two discriminators tell source cells from target cells, one weighting them by 1 − p_u and one
-      by p_u; the body, behind a reversed gradient, makes both fail.
+    - *Mining.* In a source map, a cell is known if its largest known logit is the map's label, and unknown if the
+      label is not among the ``top`` largest. Maps that have both kinds, and more known than unknown cells, add
+      −log p_u, averaged over their unknown cells and weighted by the share w of unknown among their marked cells;
+      the cross entropy is weighted by 1 − w. With at most ``top`` classes, a cell is unknown if the label comes
+      last; with one class nothing is mined.
+    - *Alignment.* Two discriminators separate source cells from target cells, one with weights 1 − p_u and one
+      with weights p_u; the body, behind a reversed gradient, maximises their losses.
     - *The boundary.* BODA's loss on target maps, with its gradient reversed between body and head.
 
-    The score is log p_u / (1 − p_u) of the map. It assumes what BODA does, and that what is new in target occurs
-    unlabelled in source images, as background or beside the labelled thing. Use it on maps where that holds;
-    with one vector a row there are no cells to mine: use :class:`~openset.methods.boda.BODA`.
+    The score is log p_u / (1 − p_u) of the map. It assumes what BODA assumes, and that the new class of the
+    target occurs in source images without a label, as background or next to the labelled object. Use it on maps
+    where that holds. With one vector a row there are no cells to mine: use :class:`~openset.methods.boda.BODA`.
 
-    ``X`` is (n, cells, features), or whatever a ``backbone`` takes that returns (n, cells, features) or
-    (n, channels, height, width). A batch holds 2 · ``batch_size`` maps.
+    ``X`` is (n, cells, features), or the input of a ``backbone`` that returns (n, cells, features) or
+    (n, channels, height, width). A batch has 2 · ``batch_size`` maps.
 
     Parameters
     ----------
-    warmup : share of the steps with source cross entropy alone
+    warmup : share of the steps with source cross entropy only
     top : a cell is unknown if its map's label is not among this many largest logits
-    mining_scale : weight of the gradient that mined cells send into the body
-    domain_reversal : weight of the reversed gradient that the discriminators send into the body
-    target_reversal : weight of the reversed gradient that BODA's loss sends into the body
+    mining_scale : weight of the gradient from mined cells to the body
+    domain_reversal : weight of the reversed gradient from the discriminators to the body
+    target_reversal : weight of the reversed gradient from BODA's loss to the body
 
-    The other parameters are those of :class:`~openset.methods.boda.BODA`. The authors keep the epoch that does
-    best on target labels, which nobody has; here it is, after the warm-up, the network with the lowest cross
-    entropy over k + 1 classes on held-out source rows (docs/decisions/0012-anna.md).
+    The other parameters are those of :class:`~openset.methods.boda.BODA`. The authors keep the epoch that is best
+    on target labels, which are not available in use. Here the network after the warm-up with the lowest cross
+    entropy over k + 1 classes on source validation rows is kept (docs/decisions/0012-anna.md).
 
     References
     ----------
@@ -85,7 +85,7 @@ class ANNA(BODA):
     """
 
     _presets: ClassVar[dict[str, dict[str, Any]]] = PRESETS["anna"]
-    _wide_dropout = 0.3  # its authors' own
+    _wide_dropout = 0.3  # its authors' value
 
     @takes_parameters_of(BODA)
     def __init__(
@@ -144,7 +144,7 @@ class ANNA(BODA):
         )
 
     def _fit(self, problem: Problem) -> State:
-        if self.backbone is None:  # all cells go through one body, so they share one scaling
+        if self.backbone is None:  # one body reads all cells, so they share one scaling
             target = problem.target_moments
             problem = replace(
                 problem,
@@ -164,17 +164,17 @@ def _advice(ndim: int) -> str:
     if ndim == 4:
         return f"{expected} Turn (n, d, h, w) into that by X.reshape(n, d, h * w).transpose(0, 2, 1)."
     return (
-        f"{expected} It learns from cells of one image that disagree with the image's label; with one vector a "
-        "row there are none, and it would be BODA: use that."
+        f"{expected} It learns from cells of an image that disagree with the image's label. With one vector a "
+        "row there are no cells: use BODA."
     )
 
 
 def mine_cells(classes: Tensor, y: Tensor, top: int) -> tuple[Tensor, Tensor]:
-    """Which cells of source maps count as known and which as unknown, both (members, rows, cells).
+    """Mark the known and the unknown cells of source maps, both (members, rows, cells).
 
     ``classes`` are the cells' logits of the known classes, (members, rows, cells, k), and ``y`` the labels of
-    their maps. Ties rank in the label's favour. Maps without both kinds, or without more known cells than
-    unknown ones, have none marked.
+    their maps. Ties rank in favour of the label. No cell is marked in a map without both kinds, or without more
+    known than unknown cells.
     """
     of_label = classes.gather(-1, y[:, :, None, None].expand(*classes.shape[:-1], 1))
     rank = (classes > of_label).sum(dim=-1)
@@ -185,9 +185,9 @@ def mine_cells(classes: Tensor, y: Tensor, top: int) -> tuple[Tensor, Tensor]:
 
 
 def mining_loss(odds: Tensor, known: Tensor, unknown: Tensor) -> tuple[Tensor, Tensor]:
-    """Mean −log p_u over unknown cells, and the share w of unknown among marked cells, both (members,).
+    """Return the mean −log p_u over unknown cells, and the share w of unknown among marked ones, both (members,).
 
-    ``odds`` are the cells' log p_u / (1 − p_u), (members, rows, cells). Without any marked cell both are 0.
+    ``odds`` are the cells' log p_u / (1 − p_u), (members, rows, cells). Both are 0 without marked cells.
     """
     n_known, n_unknown = known.sum(dim=(1, 2)), unknown.sum(dim=(1, 2))
     loss = (softplus(-odds) * unknown).sum(dim=(1, 2)) / n_unknown.clamp(min=1)
@@ -195,10 +195,10 @@ def mining_loss(odds: Tensor, known: Tensor, unknown: Tensor) -> tuple[Tensor, T
 
 
 def domain_loss(logits: Tensor, unknown: Tensor, *, is_source: bool) -> Tensor:
-    """Logistic loss of telling the domain of cells, weighted by 1 − p_u and by p_u: one value a member.
+    """Return the discriminators' logistic loss, weighted by 1 − p_u and by p_u: one value a member.
 
-    ``logits`` of "source" by the known and by the unknown discriminator, (members, 2, cells), and ``unknown`` the
-    cells' p_u, (members, cells). Each of the two is a mean over all cells.
+    ``logits`` are those of "source" by the known and the unknown discriminator, (members, 2, cells); ``unknown``
+    is the cells' p_u, (members, cells). Each discriminator's loss is a mean over all cells.
     """
     weights = torch.stack([1 - unknown, unknown], dim=1)
     return (weights * softplus(-logits if is_source else logits)).mean(dim=-1).sum(dim=-1)
@@ -229,7 +229,7 @@ class AnnaObjective(BodaObjective):
         self._warm = np.zeros(members, bool)
 
     def state(self) -> dict[str, Any]:
-        """Which members have warmed up."""
+        """Return which members have finished the warm-up."""
         return {"warm": self._warm}
 
     def restore(self, state: Mapping[str, Any]) -> None:
@@ -237,8 +237,7 @@ class AnnaObjective(BodaObjective):
         self._warm = np.array(state["warm"])
 
     def terms(self, network: Network, batch: Batch, masks: DropoutMasks) -> Terms:
-        """One loss for source and target together, where the authors take a step on each in turn."""
-
+        """Return one loss for source and target together; the authors take a step on each in turn."""
         heads = network.heads[_BODY]
         assert isinstance(heads, CellHeads)
         if not self._warm.all():
@@ -269,13 +268,13 @@ class AnnaObjective(BodaObjective):
         return Terms((1 - share) * class_term + share * mining + boundary + alignment)
 
     def adapt(self, validation: Validation, target_rows: Rows, score_target: ScoreTarget) -> bool:
-        """Nothing settles before the warm-up is over, and the loss is another one after it."""
+        """Switch the member to the full loss after the warm-up; losses before that do not count as settled."""
         settled = self._warm[validation.member]
         self._warm[validation.member] = validation.step >= self._warm_up_steps(validation)
         return not settled
 
     def judge_member(self, validation: Validation) -> Judgement:
-        """As BODA's, but a network of the warm-up is kept only if there is no other."""
+        """Judge as BODA does, but keep a network of the warm-up only if there is no other."""
         judgement = super().judge_member(validation)
         adapted = validation.step > self._warm_up_steps(validation)
         return judgement if adapted else replace(judgement, key=-math.inf)

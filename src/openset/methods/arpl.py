@@ -29,23 +29,23 @@ _BODY = "shared"
 
 
 class ARPL(NetworkClassifier):
-    """Each known class has a reciprocal point, "what is not this class"; a row far from none of them is novel.
+    """Each known class has a reciprocal point, the opposite of that class; novel rows lie near all points.
 
     With z the body's representation of m = ``hidden`` numbers and P_k the point of class k, logit_k =
     ‖z − P_k‖²/m − z·P_k. Training minimises softmax cross entropy plus ``weight`` · max(0, ‖z − P_y‖²/m − R + 1),
-    which bounds the known classes' space by a learned radius R. The score is −max_k logit_k ("ARPL + MLS").
+    which bounds the space of the known classes by a learned radius R. The score is −max_k logit_k ("ARPL + MLS").
 
-    It trains on source rows alone; ``X_target`` is used only to report the novel fraction. It assumes that new
-    rows land near the reciprocal points, with small logits for every class. Use it as a strong method that
-    needs no target rows; where a new class resembles a known one, only methods that see the target can tell.
+    It trains on source rows only; ``X_target`` is used only to estimate the novel share. It assumes that new
+    rows lie near the reciprocal points, with small logits for every class. Use it as a strong method that
+    needs no target rows. If a new class resembles a known one, only methods that use the target can find it.
 
     Parameters
     ----------
     weight : weight of the radius term (the authors' λ)
 
     The other parameters are those of :class:`~openset.methods._network.NetworkClassifier`. The network with the
-    lowest cross entropy on held-out source rows is kept. On three splits of the digits (1500 steps) its AUROC was
-    .935 on average, that of 1 − max softmax probability .889, and the last network was the same one.
+    lowest cross entropy on source validation rows is kept. On three splits of the digits (1500 steps) its mean
+    AUROC was .935, that of 1 − max softmax probability .889, and the network kept was the last one.
 
     References
     ----------
@@ -86,7 +86,7 @@ class ARPL(NetworkClassifier):
 
 
 def arpl_loss(logits: Tensor, distances: Tensor, radius: Tensor, y: Tensor, weight: float = 0.1) -> Tensor:
-    """Cross entropy plus the radius term, one value a member.
+    """Return cross entropy plus the radius term, one value a member.
 
     ``logits`` and ``distances`` (‖z − P_k‖²/m) are (members, rows, k), ``radius`` (members, 1), ``y`` (members,
     rows).
@@ -104,8 +104,7 @@ class ArplObjective(ClassObjective):
         self._weight = weight
 
     def terms(self, network: Network, batch: Batch, masks: DropoutMasks) -> Terms:
-        """Points and radius are parameters of the heads."""
-
+        """Return the loss on source rows; points and radius are parameters of the heads."""
         outputs = network(batch.source(batch.x), _BODY, masks)
         radius = network.heads[_BODY].get_parameter("radius")
         return Terms(arpl_loss(outputs["classes"], outputs["distances"], radius, batch.y, self._weight))

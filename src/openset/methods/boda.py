@@ -1,4 +1,4 @@
-"""BODA: open-set domain adaptation by backpropagation (OSBP), an adversarial boundary for the unknown."""
+"""BODA: open-set domain adaptation by backpropagation (OSBP), an adversarial boundary of the unknown class."""
 
 from __future__ import annotations
 
@@ -29,28 +29,28 @@ if TYPE_CHECKING:
 
 _BODY = "shared"
 _EPSILON = 1e-6
-"""Added inside logarithms, as the authors do: it bounds the loss where p_u is 0 or 1."""
+"""Added inside logarithms, as the authors do, to bound the loss where p_u is 0 or 1."""
 
 
 class BODA(NetworkClassifier):
-    """One softmax over k + 1 classes, whose last one the head and the body fight over on target rows.
+    """A softmax over k + 1 classes, trained adversarially between head and body on target rows.
 
     With p_u the probability of class k + 1, source rows add their cross entropy over all k + 1 logits, and
-    target rows add −t log p_u − (1 − t) log(1 − p_u). The head minimises both; the body, behind a reversed
+    target rows add −t log p_u − (1 − t) log(1 − p_u). The head minimises both. The body, behind a reversed
     gradient, minimises the first and maximises the second: it moves every target row away from p_u = t, to the
-    known side or to the unknown one. The score is log p_u / (1 − p_u), for AUROC and for OSCR alike.
+    known or to the unknown side. The score is log p_u / (1 − p_u), for both AUROC and OSCR.
 
-    It assumes that target rows of known classes can be aligned with source rows and novel ones cannot, and a
-    new class that is not rare: t acts as a prior on its share. Use it where the new class makes up a third of
-    the target or so and resembles a known class, so that the classifier's own doubt does not show it. Under
+    It assumes that target rows of known classes can be aligned with source rows and novel ones cannot, and that
+    the new class is not rare: t acts as a prior on its share. Use it where the new class is about a third of the
+    target and resembles a known class, so that the classifier's own uncertainty does not show it. Under
     background shift it loses much (AUROC .86 and .79 on ``make_background_shift()``, 1.0 without shift).
 
     Parameters
     ----------
-    t : the probability of "unknown" that the head is drawn to on target rows, the boundary of the fight
+    t : the probability of "unknown" that the head aims at on target rows
 
     The other parameters are those of :class:`~openset.methods._network.NetworkClassifier`. The network with the
-    lowest cross entropy over k + 1 classes on held-out source rows is kept, as the CoLOR paper does. Keeping the
+    lowest cross entropy over k + 1 classes on source validation rows is kept, as in the CoLOR paper. Keeping the
     last one made no clear difference: AUROC .998 against .999 over two seeds of
     ``make_background_shift(shift=False)``, .864 against .863 over three splits of the digits.
 
@@ -90,7 +90,7 @@ class BODA(NetworkClassifier):
 
 
 def unknown_log_odds(classes: NDArray[Any], unknown: NDArray[Any]) -> NDArray[np.float64]:
-    """log p_u / (1 − p_u) of a softmax over (..., k) class logits and (..., 1) unknown logits."""
+    """Return log p_u / (1 − p_u) of a softmax over (..., k) class logits and (..., 1) unknown logits."""
     odds: NDArray[np.float64] = unknown[..., 0].astype(np.float64) - logsumexp(
         classes.astype(np.float64), axis=-1
     )
@@ -98,7 +98,10 @@ def unknown_log_odds(classes: NDArray[Any], unknown: NDArray[Any]) -> NDArray[np
 
 
 def adversarial_loss(classes: Tensor, unknown: Tensor, t: float = 0.5) -> Tensor:
-    """Mean of −t log p_u − (1 − t) log(1 − p_u) over rows: (members, rows, k) and (..., 1) to (members,)."""
+    """Return the mean of −t log p_u − (1 − t) log(1 − p_u) over rows, (members,).
+
+    ``classes`` is (members, rows, k), ``unknown`` (members, rows, 1).
+    """
     odds = unknown[..., 0] - classes.logsumexp(dim=-1)
     novel, known = (odds.sigmoid() + _EPSILON).log(), ((-odds).sigmoid() + _EPSILON).log()
     return -(t * novel + (1 - t) * known).mean(dim=1)
@@ -112,8 +115,7 @@ class BodaObjective(Objective):
         self._t = t
 
     def terms(self, network: Network, batch: Batch, masks: DropoutMasks) -> Terms:
-        """The gradient is reversed between body and head, on target rows only."""
-
+        """Return the loss; its gradient is reversed between body and head, on target rows only."""
         h = network.represent(batch.x, _BODY, masks)
         h = torch.cat([batch.source(h), reverse_gradient(batch.target(h))], dim=1)
         outputs = network.heads[_BODY](h)
@@ -122,7 +124,7 @@ class BodaObjective(Objective):
         return Terms(source + adversarial_loss(batch.target(classes), batch.target(unknown), self._t))
 
     def judge_member(self, validation: Validation) -> Judgement:
-        """The lower the held-out cross entropy over k + 1 classes, the better."""
+        """Judge by the cross entropy over k + 1 classes on validation rows; lower is better."""
         metrics = class_metrics(validation)
         odds = unknown_log_odds(validation.source["classes"], validation.source["unknown"])
         target = unknown_log_odds(validation.target["classes"], validation.target["unknown"])

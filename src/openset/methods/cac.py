@@ -29,29 +29,29 @@ _BODY = "shared"
 
 
 class CAC(NetworkClassifier):
-    """Known classes are drawn to anchors in logit space; a row far from all of them is novel.
+    """Rows of known classes are pulled to anchors in logit space; a row far from all anchors is novel.
 
     With z the k logits, anchors C_k = a·e_k and distances d_k = ‖z − C_k‖, training minimises
     ``weight`` · d_y + log(1 + Σ_{j≠y} exp(d_y − d_j)). Afterwards the anchors become the class means of z over
     correctly classified training rows, and γ_k = d_k (1 − softmin(d)_k): the class is argmin γ, the score min γ.
     With one known class softmin is 1 and γ would vanish everywhere; then γ = d.
 
-    It trains on source rows alone; ``X_target`` is used only to report the novel fraction. It assumes that new
-    rows do not reach any known class's cluster of logits. Use it where known classes are compact and no target
-    rows are at hand.
+    It trains on source rows only; ``X_target`` is used only to estimate the novel share. It assumes that the
+    logits of new rows lie outside the clusters of the known classes. Use it where known classes are compact and
+    there are no target rows.
 
     Parameters
     ----------
-    magnitude : a, how far the anchors are from the origin
+    magnitude : a, the distance of the anchors from the origin
     weight : weight of the anchor loss d_y (the authors' λ)
 
     The other parameters are those of :class:`~openset.methods._network.NetworkClassifier`. The network with the
-    lowest anchor loss on held-out source rows is kept, as its authors do. On three splits of the digits (1500
-    steps) its AUROC was .905 on average, that of 1 − max softmax probability .889.
+    lowest anchor loss on source validation rows is kept, as its authors do. On three splits of the digits (1500
+    steps) its mean AUROC was .905, that of 1 − max softmax probability .889.
 
     Attributes
     ----------
-    anchors_ : (members, k, k), the class means that scores are measured from
+    anchors_ : (members, k, k), the class means that distances are measured from
 
     References
     ----------
@@ -123,7 +123,10 @@ class CAC(NetworkClassifier):
 
 
 def cac_loss(logits: Tensor, y: Tensor, magnitude: float = 10.0, weight: float = 0.1) -> Tensor:
-    """λ·mean d_y + mean log(1 + Σ_{j≠y} exp(d_y − d_j)): (members, rows, k) and (members, rows) to (members,)."""
+    """Return λ·mean d_y + mean log(1 + Σ_{j≠y} exp(d_y − d_j)), (members,).
+
+    ``logits`` is (members, rows, k), ``y`` (members, rows).
+    """
     z = logits.double()  # d² is a difference of large numbers
     square = z.square().sum(-1, keepdim=True) - 2 * magnitude * z + magnitude**2
     d = square.clamp_min(1e-12).sqrt()
@@ -134,14 +137,14 @@ def cac_loss(logits: Tensor, y: Tensor, magnitude: float = 10.0, weight: float =
 
 
 def anchor_distances(logits: NDArray[Any], anchors: NDArray[np.float64]) -> NDArray[np.float64]:
-    """‖z − C_k‖ in float64: (..., rows, k) logits and (..., k, k) anchors to (..., rows, k)."""
+    """Return ‖z − C_k‖ in float64, (..., rows, k), from (..., rows, k) logits and (..., k, k) anchors."""
     z = logits.astype(np.float64)
     columns = [np.linalg.norm(z - anchors[..., [k], :], axis=-1) for k in range(anchors.shape[-2])]
     return np.stack(columns, axis=-1)
 
 
 def rejection(distances: NDArray[np.float64]) -> NDArray[np.float64]:
-    """γ_k = d_k (1 − softmin(d)_k), small where one anchor alone is near; d itself with a single anchor."""
+    """Return γ_k = d_k (1 − softmin(d)_k), small where only one anchor is near; d with a single anchor."""
     if distances.shape[-1] == 1:
         return distances
     share: NDArray[np.float64] = softmax(-distances, axis=-1)
@@ -149,9 +152,9 @@ def rejection(distances: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def anchor_means(logits: NDArray[Any], y: NDArray[np.intp], magnitude: float = 10.0) -> NDArray[np.float64]:
-    """Class means of (rows, k) logits over rows whose largest logit is their own class's.
+    """Return class means of (rows, k) logits over correctly classified rows.
 
-    A class without such rows keeps its anchor of training.
+    A class without such rows keeps the anchor that it was trained with.
     """
     z = logits.astype(np.float64)
     anchors = magnitude * np.eye(z.shape[1])
@@ -171,13 +174,12 @@ class CacObjective(Objective):
         self._magnitude, self._weight = magnitude, weight
 
     def terms(self, network: Network, batch: Batch, masks: DropoutMasks) -> Terms:
-        """The loss with the fixed anchors a·e_k."""
-
+        """Return the loss with the fixed anchors a·e_k."""
         logits = network(batch.source(batch.x), _BODY, masks)["classes"]
         return Terms(cac_loss(logits, batch.y, self._magnitude, self._weight))
 
     def judge_member(self, validation: Validation) -> Judgement:
-        """The lower the held-out anchor loss, the mean distance to the own anchor, the better."""
+        """Judge by the anchor loss of validation rows, their mean distance to their anchor; lower is better."""
         logits = validation.source["classes"]
         d = anchor_distances(logits, self._magnitude * np.eye(logits.shape[-1]))
         anchor_loss = float(d[np.arange(len(d)), validation.y].mean())

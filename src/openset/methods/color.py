@@ -1,4 +1,4 @@
-"""CoLOR: the library's own rule over the paper's constrained heads."""
+"""CoLOR: the library's method, which chooses among the paper's constrained heads by its own rule."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from openset._utils.arrays import make_records
 from openset._utils.params import check_choice, check_number, takes_parameters_of
 from openset.learn.train import Trained
 from openset.methods._color import ColorBase, row_of
-from openset.methods._color_decision import check_answer, validation_scores
+from openset.methods._color_decision import validation_scores, verdict_diagnostics
 from openset.methods._color_objective import PooledObjective
 from openset.methods._heads import FitHeads, References
 from openset.methods._presets import (
@@ -41,52 +41,53 @@ class CoLOR(ColorBase):
         minimise   CE(classes) + Σ_h mean_source softplus(h) + l2·Σ p²
         subject to mean_target 1[h > 0] ≥ α̂_h   for every head
 
-    The default in five sentences. Several small networks are trained, and each keeps another fifth of the rows
-    for validation, so that every row is judged by a network that never saw it. Each network has ten heads, and
-    each head is asked to find a new class of another size. How hard a head may pull is bounded, so that a head
-    that asks for too much fails alone and does not turn the network into a detector of the shift. The head and
-    the step that find the most target rows at the price of the fewest source rows, on all validation rows
-    together, are kept; this is tried with several bounds, and the best group of networks stays. The threshold
-    is then set so that at most ``fpr`` of source rows lie above it, corrected for how much was compared.
+    The default in five sentences. It trains five networks, each of which leaves out another fifth of the rows
+    for validation, so every row is scored by a network that did not train on it. A network has ten heads, each
+    with another candidate recall. The multipliers of the constraints are bounded, so a head that asks for too
+    much fails alone and does not turn the network into a detector of the shift. On all validation rows together,
+    the head and the step are chosen that call most target rows novel for the fewest source rows; this is done
+    for groups of networks with different bounds, and the best group is kept. The threshold is set so that at
+    most ``fpr`` of source rows lie above it, corrected for how much was compared.
 
     The paper's rule is :class:`~openset.methods.color_paper.PaperCoLOR`. Both assume that the new class is
-    separable from source, and that every known subtype of the target has some source rows. Known subtypes that
-    have none look novel, to this method as to any.
+    separable from source, and that every known subtype of the target has some source rows. Known subtypes
+    without source rows look novel, to this method as to any other.
 
     Parameters
     ----------
-    grid : candidate recalls α̂, one novelty head each
+    grid : candidate recalls α̂, one for each novelty head
     groups : settings of each group of networks, ``[Group(bound, dropout, sharpness), ...]``; ``members`` networks
-        are trained for each, and those of the winner stay
-    effort : "full", or "fast" for one network and one group, in about an eighth of the time
-    members : networks whose scores are averaged; members × ``validation_fraction`` >= 1 keeps every row once for
-        validation
-    joint : share one body between classes and novelty heads, or (False) train a body for each
+        are trained for each group, and those of the best group are kept
+    effort : "full", or "fast" for one network in one group, in about an eighth of the time
+    members : number of networks in a group, whose scores are averaged; if members × ``validation_fraction`` >= 1,
+        every row is a validation row
+    joint : train one body for classes and novelty heads (True), or one body for each (False)
     max_density_ratio : B, how many times as common a known kind of row may be in target as in source. Rows that
-        are more common by less than that do not count when the head is chosen, nor as proof of a new class
-    hidden, learning_rate, l2, clip, batch_size : of the networks and their training
-    max_steps, evaluate_every : steps at most, and steps between evaluation points; training stops once the choice
-        has not improved for four of them
-    standardize, backbone, augment : how rows reach the networks
-    classifier, classifier_input : an estimator of scikit-learn or skada for the known classes, and what it sees
+        became more common by less than that do not count when the head is chosen, nor as proof of a new class
+    hidden, learning_rate, l2, clip, batch_size : settings of the networks and their training
+    max_steps, evaluate_every : largest number of steps, and steps between evaluation points; training stops when
+        the choice has not improved for four evaluation points
+    standardize, backbone, augment : how rows are passed to the networks
+    classifier, classifier_input : an estimator of scikit-learn or skada for the known classes, and its input
     checkpoint, device, verbose : a folder to resume a killed fit from, where to compute, and a progress bar
-    fpr, validation_fraction, novel_label, random_state : as in every method
+    fpr, validation_fraction, novel_label, random_state : as for every method
 
-    :class:`~openset.methods._network.NetworkBase` and
-    :class:`~openset.methods._known_classifier.WithKnownClassifier` say more about those that methods share.
+    See :class:`~openset.methods._network.NetworkBase` and
+    :class:`~openset.methods._known_classifier.WithKnownClassifier` for details of shared parameters.
 
-    "auto" is resolved by what was measured (docs/decisions/0016): 5 members; groups with bounds .1, .3 and 1,
-    no dropout and sharpness .6; from 256 features on (.1, 0, 1), (.3, .2, .6) and (.1, .2, 1). With a backbone
-    or ``effort="fast"``: one member and one group. ``resolved_parameters_`` has the values taken.
+    "auto" is resolved to 5 members and to groups with bounds .1, .3 and 1, no dropout and sharpness .6. From 256
+    features on the groups are (.1, 0, 1), (.3, .2, .6) and (.1, .2, 1). With a backbone or ``effort="fast"`` it
+    is one member and one group. These values were chosen by measurement (docs/decisions/0016);
+    ``resolved_parameters_`` has those of the fit.
 
     Attributes
     ----------
-    heads_ : a record for every group, evaluation point and head: member (the group's first), step, head,
+    heads_ : one record for every group, evaluation point and head: member (the group's first), step, head,
         candidate_recall, fpr, recall, multiplier, feasible (whether the value is above 0), value, bound, dropout,
         sharpness
     selected_ : the chosen record of ``heads_``
     novelty_test_ : the test of "there is no new class" under the bound ``max_density_ratio``
-    diagnostics_ : what limits the answer, each with a number, a threshold and what to do
+    diagnostics_ : what limits the verdict, each with a number, a threshold and what to do
 
     References
     ----------
@@ -186,11 +187,11 @@ class CoLOR(ColorBase):
         head = int(self.selected_["head"])
         validation = validation_scores(scores.heads, problem)
         threshold = threshold_after_choice(scores.calibration_score, self.fpr, n_compared=len(self.heads_))
-        answer = novelty_verdict(validation, max_density_ratio=self.max_density_ratio)
+        verdict = novelty_verdict(validation, max_density_ratio=self.max_density_ratio)
         by_member = scores.heads.target["novelty"][:, :, head]
-        diagnostics = check_answer(
+        diagnostics = verdict_diagnostics(
             validation,
-            answer,
+            verdict,
             problem,
             member_scores=by_member,
             called_novel=by_member.mean(axis=0) > threshold.value,
@@ -198,10 +199,10 @@ class CoLOR(ColorBase):
             candidate_recall=float(self.selected_["candidate_recall"]),
             fpr=self.fpr,
         )
-        return Decision(threshold.value, answer.fraction, answer.test, diagnostics, self._unmet(threshold))
+        return Decision(threshold.value, verdict.fraction, verdict.test, diagnostics, self._unmet(threshold))
 
     def _calibration_score(self, problem: Problem, heads: FitHeads, references: References) -> Floats:
-        """All source rows, each by the member that did not train on it."""
+        """Return scores of all source rows, each by a member that did not train on it."""
         head, folds = int(self.selected_["head"]), problem.split.folds
         parts = [
             heads.source.of(fold.validation)["novelty"][member, :, head] for member, fold in enumerate(folds)
@@ -209,11 +210,11 @@ class CoLOR(ColorBase):
         return np.concatenate(parts).astype(np.float64)
 
     def _ranks_members(self) -> bool:
-        return False  # members share one head, whose logits can be averaged as they are
+        return False  # members share one head, whose logits are averaged directly
 
 
 def as_groups(given: Any) -> list[Group]:
-    """Groups from Group values, from sequences (bound, dropout, sharpness), or from mappings of these names.
+    """Return groups from Group values, sequences (bound, dropout, sharpness), or mappings of these names.
 
     >>> as_groups([(0.1,), {"bound": 0.3, "dropout": 0.2}])
     [Group(bound=0.1, dropout=0.0, sharpness=0.6), Group(bound=0.3, dropout=0.2, sharpness=0.6)]

@@ -30,32 +30,32 @@ class PaperCoLOR(ColorBase, NetworkClassifier):
         minimise   CE(classes) + Σ_h mean_source softplus(h) + l2·Σ p²
         subject to mean_target 1[h > 0] ≥ α̂_h   for every head
 
-    by simultaneous primal–dual steps with unbounded multipliers. Over all evaluation points and heads it keeps
-    the highest target recall among those whose false-positive rate on source validation rows is below ``fpr``,
-    ties to the first; ``threshold_`` is 0, the head's own. If no head keeps the budget, the one with the lowest
-    rate ranks rows and none is called novel. Use it to compare with the paper;
-    :class:`~openset.methods.color.CoLOR` is the library's method and ranks better on nearly all that we
+    by simultaneous primal–dual steps with unbounded multipliers. Among all evaluation points and heads whose
+    false-positive rate on source validation rows is below ``fpr``, it keeps the one with the highest target
+    recall; ties go to the first. ``threshold_`` is 0. If no head keeps the budget, the head with the lowest rate
+    scores the rows and none is called novel. Use it to compare with the paper.
+    :class:`~openset.methods.color.CoLOR` is the library's method, and ranks rows better on nearly all that we
     measured.
 
     Parameters
     ----------
-    grid : candidate recalls α̂, one novelty head each; the paper's, from .02 to .45
-    joint : share one body between classes and novelty heads; False is the paper's ConOp
+    grid : candidate recalls α̂, one for each novelty head; by default the paper's, from .02 to .45
+    joint : train one body for classes and novelty heads (True), or one body for each (False, the paper's ConOp)
     logit_multiplier : m in mean σ(m·h), the differentiable recall
-    dual_optimizer, dual_learning_rate : how the multipliers ascend, "adam" or "sgd"
-    class_loss_weight : weight of the cross entropy of known classes, counted once and not once per head
+    dual_optimizer, dual_learning_rate : optimiser of the multipliers, "adam" or "sgd", and its learning rate
+    class_loss_weight : weight of the cross entropy of known classes, which counts once and not once per head
     max_density_ratio : B, used only where rows are listed at a false discovery rate
 
     ``classifier`` and ``classifier_input`` are those of
     :class:`~openset.methods._known_classifier.WithKnownClassifier`; the others are those of
     :class:`~openset.methods._network.NetworkClassifier`. ``PaperCoLOR.preset("amazon_reviews")`` (and
-    ``cifar100``, ``sun397_resnet50``, ``sun397_vitl14``) has the paper's settings.
+    ``cifar100``, ``sun397_resnet50``, ``sun397_vitl14``) returns one with the paper's settings.
 
     Attributes
     ----------
-    heads_ : a record for every member, evaluation point and head: member, step, head, candidate_recall, fpr,
+    heads_ : one record for every member, evaluation point and head: member, step, head, candidate_recall, fpr,
         recall, multiplier, feasible (whether ``fpr`` keeps the budget)
-    selected_ : the chosen record of ``heads_``; with several members their records, in order
+    selected_ : the chosen record of ``heads_``; with several members, one record for each
 
     References
     ----------
@@ -142,15 +142,15 @@ class PaperCoLOR(ColorBase, NetworkClassifier):
         )
 
     def _on_common_scale(self, member: int, scores: NDArray[np.floating], references: References) -> Floats:
-        """Ranks of several members are shifted so that 0 stays the threshold of every head."""
+        """Return ranks that are shifted so that 0 is the threshold of every member's head."""
         common = super()._on_common_scale(member, scores, references)
         return common - super()._on_common_scale(member, np.zeros(1), references) if references else common
 
 
 class ConOp(PaperCoLOR):
-    """CoLOR without joint learning: the novelty heads and the classifier each have a body of their own.
+    """CoLOR without joint learning: one body for the novelty heads and another for the classifier.
 
-    The paper's ConOp, for its joint-learning tables; the same as ``PaperCoLOR(joint=False)``.
+    This is the paper's ConOp, for its tables on joint learning. It equals ``PaperCoLOR(joint=False)``.
     """
 
     _presets: ClassVar[dict[str, dict[str, Any]]] = PRESETS["conop"]

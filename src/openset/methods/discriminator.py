@@ -1,4 +1,4 @@
-"""The domain discriminator: a classifier of source against target, read as a novelty score."""
+"""The domain discriminator: a classifier of source against target, whose logit is the novelty score."""
 
 from __future__ import annotations
 
@@ -30,15 +30,16 @@ class DomainDiscriminator(NetworkClassifier):
     """Logistic regression of "target" against "source" on a learned representation; the logit is the score.
 
     With equally large batches its optimum is log p_T(x) / p_S(x). It assumes that only novel rows are more
-    frequent in target than in source: without background shift that is right and it is hard to beat. Under
-    background shift every known subtype that grew looks novel too.
+    frequent in target than in source. Without background shift that holds, and the method is hard to beat. Under
+    background shift every known subtype that became more common looks novel too.
 
     Parameters
     ----------
-    joint : learn the known classes on the same body (True) or on a source-only body of their own (False)
+    joint : learn the known classes on the same body (True) or on a second body, on source rows only (False)
 
     The other parameters are those of :class:`~openset.methods._network.NetworkClassifier`. The last network is
-    kept: stopping at the lowest held-out domain loss halves its AUPRC (docs/decisions/0004-discriminator.md).
+    kept: keeping the one with the lowest validation domain loss halves its AUPRC
+    (docs/decisions/0004-discriminator.md).
 
     References
     ----------
@@ -76,14 +77,14 @@ class DomainDiscriminator(NetworkClassifier):
 
 
 def bodies_for(n_classes: int, n_novelty: int, joint: bool) -> dict[str, dict[str, int]]:
-    """One body for classes and novelty heads, or one each."""
+    """Return one body for classes and novelty heads, or one body for each."""
     if joint:
         return {"shared": {"classes": n_classes, "novelty": n_novelty}}
     return {"known": {"classes": n_classes}, "novelty": {"novelty": n_novelty}}
 
 
 def joint_outputs(network: Network, batch: Batch, masks: DropoutMasks) -> tuple[Tensor, Tensor]:
-    """Class logits (of source rows first) and novelty logits of all rows, from a shared body or from two."""
+    """Return class logits and novelty logits, from one body or two; with two, classes of source rows only."""
     if "shared" in network.bodies:
         outputs = network(batch.x, "shared", masks)
         return outputs["classes"], outputs["novelty"]
@@ -98,14 +99,13 @@ class DiscriminatorObjective(Objective):
         self.bodies = bodies
 
     def terms(self, network: Network, batch: Batch, masks: DropoutMasks) -> Terms:
-        """The domain loss is the mean over both halves of the batch, which are equally large."""
-
+        """Return class loss plus domain loss, the mean over both halves of the batch, which are equally large."""
         classes, novelty = joint_outputs(network, batch, masks)
         domain = (known_loss(batch.source(novelty)) + novel_loss(batch.target(novelty))).sum(dim=1) / 2
         return Terms(class_loss(batch.source(classes), batch.y) + domain)
 
     def judge_member(self, validation: Validation) -> Judgement:
-        """The latest network is kept, as the authors do; the held-out domain loss goes into the history."""
+        """Keep the latest network, as the authors do, and record the domain loss of validation rows."""
         source, target = validation.source["novelty"][:, 0], validation.target["novelty"][:, 0]
         loss = float(np.logaddexp(0, source).mean() + np.logaddexp(0, -target).mean()) / 2
         return Judgement(key=KEEP_LATEST, metrics={**class_metrics(validation), "domain_loss": loss})

@@ -1,4 +1,4 @@
-"""Nearest neighbours: how far a row is from the source rows around it."""
+"""Nearest neighbours: the distance of a row from the nearest source rows."""
 
 from __future__ import annotations
 
@@ -16,32 +16,34 @@ from openset.stats.neighbours import nearest_rows
 from openset.stats.scaling import Scaling, fit_scaling, scale_in_double
 
 _CLOSEST = 1e-9
-"""A distance below this counts as this much where its logarithm is taken."""
+"""Smaller distances are replaced by this before taking their logarithm."""
 
 
 class KNN(OpenSetClassifier):
     """Distance to the k-th nearest source row; known classes by the k nearest rows' votes.
 
-    Assumes that distances in feature space mean something: on embeddings they often do, among many unrelated
-    columns they do not. New rows must lie away from all source rows; a known subtype that is rare in source looks
-    new in part. There is nothing to train and target rows are not used, so that a fit takes no time; keeping and
-    searching all source rows is the price.
+    It assumes that distances in feature space are meaningful: on embeddings they often are, on many unrelated
+    columns they are not. New rows must lie away from all source rows; a known subtype that is rare in source
+    looks partly new. Nothing is trained and target rows are not used, so a fit takes no time. In return, the
+    model stores and searches all source rows.
 
     Parameters
     ----------
     n_neighbors : k, for score and votes, scikit-learn's default; at most the number of source rows searched.
-        The authors take 50 and more for tens of thousands of rows
+        The authors use 50 and more for tens of thousands of rows
     distance : "kth" for the distance to the k-th neighbour, "mean_log" for the mean logarithm of all k distances,
-        which follows the log density more closely and minds the scale of distances less
-    normalize : bring scaled rows to unit length, as the authors do with deep features
+        which follows the log density more closely and depends less on the scale of distances
+    normalize : divide scaled rows by their length, as the authors do with deep features
     standardize : "global" (one scale, for embeddings), "feature" (unit variance, for tables), "auto", or None;
-        taken from source alone
-    fpr, validation_fraction, novel_label, random_state : as in every method; the held-out source rows serve the
-        threshold only
+        computed from source rows only
+    fpr, validation_fraction, novel_label, random_state : as for every method; source validation rows are used for
+        the threshold only
 
-    Attributes beside those of :class:`~openset.base.OpenSetClassifier`
+    The attributes are those of :class:`~openset.base.OpenSetClassifier` and:
+
+    Attributes
     ----------
-    rows_, row_classes_ : the source rows searched, scaled, and their classes as indices of ``classes_``
+    rows_, row_classes_ : the source rows searched, scaled, and their classes as indices into ``classes_``
     scaling_ : how features are centred and scaled
 
     References
@@ -103,7 +105,7 @@ class KNN(OpenSetClassifier):
 
 
 def vote_logits(votes: NDArray[np.intp], n_classes: int) -> NDArray[np.float64]:
-    """Logarithms of vote shares, after one further vote that is shared among all classes.
+    """Return logarithms of vote shares, after adding one vote that all classes share.
 
     >>> np.exp(vote_logits(np.array([[0, 0, 1]]), 2))
     array([[0.625, 0.375]])
@@ -115,5 +117,5 @@ def vote_logits(votes: NDArray[np.intp], n_classes: int) -> NDArray[np.float64]:
 
 
 def mean_log_distance(distances: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Mean logarithm of the distances (n, k) to the nearest rows; finite also on top of one."""
+    """Return the mean logarithm of the distances (n, k) to the nearest rows; finite also for a distance of 0."""
     return np.log(np.maximum(distances, _CLOSEST)).mean(axis=1)

@@ -1,4 +1,4 @@
-"""Mahalanobis distance: how far a row is from the nearest class, in units of the spread within classes."""
+"""Mahalanobis distance: the distance of a row from the nearest class, in units of the spread within classes."""
 
 from __future__ import annotations
 
@@ -17,32 +17,35 @@ from openset.problem import Problem, State
 from openset.stats.scaling import fit_scaling, scale_in_double
 
 _LEAST_VARIANCE = 1e-8
-"""Share of the mean variance added in every direction: with a shrinkage of 0 the covariance can be singular."""
+"""Share of the mean variance added in every direction, because with shrinkage 0 Σ can be singular."""
 
 
 class Mahalanobis(OpenSetClassifier):
     """Squared Mahalanobis distance to the nearest class mean, with one covariance for all classes.
 
     With class means μ_c and the pooled covariance Σ within classes, shrunk towards equal variances, d²_c(x) =
-    (x − μ_c)ᵀ Σ⁻¹ (x − μ_c); the score is min_c d²_c and the class logits are −½ d²_c. Assumes that classes are
-    Gaussian with one covariance: it is then the best one can do without target rows, and it uses differences
-    along directions in which source hardly varies. A new class between far subtypes of a known one looks most
-    typical of all, since the mean lies there. Nothing is trained and target rows are not used.
+    (x − μ_c)ᵀ Σ⁻¹ (x − μ_c). The score is min_c d²_c and the class logits are −½ d²_c. It assumes that classes
+    are Gaussian with one covariance. It is then optimal without target rows, and uses differences along
+    directions in which source varies little. A new class between distant subtypes of a known class gets the
+    lowest score, because the class mean lies there. Nothing is trained and target rows are not used.
 
     Parameters
     ----------
-    shrinkage : share of Σ that is a multiple of the identity. None takes Ledoit and Wolf's, which is safe with
-        few rows but can hide what is new along a narrow direction; 0 is the authors' plain covariance, for many
+    shrinkage : share of Σ that is a multiple of the identity. None uses Ledoit and Wolf's, which is safe with few
+        rows but can hide a new class along a narrow direction; 0 is the authors' plain covariance, for many
         more rows than features
     standardize : "global" (one scale, for embeddings), "feature" (unit variance, for tables), "auto", or None;
-        taken from source alone. It matters only through the shrinkage, which is towards equal variances
-    fpr, validation_fraction, novel_label, random_state : as in every method; the held-out source rows serve the
-        threshold only
+        computed from source rows only. It has an effect only through the shrinkage towards equal variances
+    fpr, validation_fraction, novel_label, random_state : as for every method; source validation rows are used for
+        the threshold only
 
-    Attributes beside those of :class:`~openset.base.OpenSetClassifier`
+    The attributes are those of :class:`~openset.base.OpenSetClassifier` and:
+
+    Attributes
     ----------
-    whitening_ : W with W Wᵀ = Σ⁻¹, and ``means_`` the whitened class means
-    shrinkage_ : the shrinkage taken
+    whitening_ : W with W Wᵀ = Σ⁻¹
+    means_ : the whitened class means
+    shrinkage_ : the shrinkage used
     scaling_ : how features are centred and scaled
 
     References
@@ -95,16 +98,16 @@ class Mahalanobis(OpenSetClassifier):
 
 
 def _whitened(scaled: NDArray[np.floating], whitening: NDArray[np.float64]) -> NDArray[np.float64]:
-    # one product for every row: in a product of matrices a row's rounding depends on the rows beside it
+    # one product for each row: in a product of matrices the rounding of a row depends on the other rows
     return np.matmul(scaled[:, None, :], whitening)[:, 0, :]
 
 
 def within_covariance(
     residuals: NDArray[np.float64], shrinkage: float | None = None
 ) -> tuple[NDArray[np.float64], float]:
-    """Shrunk covariance of rows about their class means, never singular, and the shrinkage.
+    """Return the shrunk covariance of rows around their class means, never singular, and the shrinkage.
 
-    Where no row differs from its class mean nothing is known of the spread: it is the identity then.
+    It is the identity if no row differs from its class mean, because the spread is then unknown.
     """
     n_features = residuals.shape[1]
     if not residuals.any():

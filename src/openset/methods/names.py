@@ -1,6 +1,6 @@
 """MCM and ZOC: image embeddings against embeddings of class names, from a model such as CLIP.
 
-Nothing is trained; source rows serve the threshold.
+Nothing is trained; source rows are used for the threshold only, or for class means without class names.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ Vectors = NDArray[np.float64]
 
 
 class NameMatcher(OpenSetClassifier):
-    """Classes are the directions of their names; a row belongs to the name whose cosine is largest.
+    """Base of MCM and ZOC: a row belongs to the class whose name has the largest cosine with it.
 
     Parameters
     ----------
     class_embeddings : embeddings of the known classes' names, as a mapping from class to vector or as an array
-        (k, d) in the order of ``classes_``; None takes the mean direction of each class's source rows instead
+        (k, d) in the order of ``classes_``; None uses the mean direction of each class's source rows instead
 
-    and those of :class:`~openset.base.OpenSetClassifier`.
+    The other parameters are those of :class:`~openset.base.OpenSetClassifier`.
 
     Attributes
     ----------
-    names_ : the class names' directions, (k, d), of unit length
+    names_ : embeddings of the class names, (k, d), of unit length
     """
 
     _presets: ClassVar[dict[str, dict[str, Any]]] = PRESETS["mcm"]
@@ -57,7 +57,7 @@ class NameMatcher(OpenSetClassifier):
             if missing:
                 raise ValueError(
                     f"class_embeddings has no entry for {', '.join(map(repr, missing))}: "
-                    "give one vector for every known class."
+                    "pass one vector for every known class."
                 )
             given = [given[label] for label in self.classes_.tolist()]
         return _check_vectors("class_embeddings", given, problem.X.shape[1], len(self.classes_))
@@ -70,17 +70,18 @@ class NameMatcher(OpenSetClassifier):
 
 
 class MCM(NameMatcher):
-    """Maximum concept matching: how little a row resembles the name that it resembles most.
+    """Maximum concept matching: a row is novel if it resembles no class name much more than the others.
 
     With cosines c_k of a row and the k-th class's name, the score is −max_k softmax(c / T)_k. It assumes that a
-    new class is about equally unlike all known names. Use it where rows are embeddings of a model that embeds
-    text too, such as CLIP, and labels have meaningful names; without ``class_embeddings`` it compares with
+    new class is about equally unlike all known names. Use it where rows are embeddings of a model that also
+    embeds text, such as CLIP, and labels have meaningful names. Without ``class_embeddings`` it compares with
     the mean source row of each class, and works on any embeddings.
 
     Parameters
     ----------
-    temperature : T, 1 in the paper; CLIP's own .01 makes it the doubt of a zero-shot classifier
-    class_embeddings, and the others : those of :class:`NameMatcher`
+    temperature : T, 1 in the paper; with CLIP's own .01 the score is the uncertainty of a zero-shot classifier
+
+    The other parameters are those of :class:`NameMatcher`.
 
     References
     ----------
@@ -111,21 +112,22 @@ class MCM(NameMatcher):
 
 
 class ZOC(NameMatcher):
-    """Zero-shot open-set classification: names that might fit an image better than the known ones.
+    """Zero-shot open-set classification: a row is novel if a proposed name fits it better than the known names.
 
     A caption decoder proposes names for each image. With p = softmax(100·cos) over known and proposed names
-    together the score is log(Σ_proposed p / Σ_known p), a monotone function of the mass on proposed names. It
-    assumes that the new class can be named, and never looks at source or target labels. Use it on images with
-    CLIP embeddings; it fails where the new class has no everyday name, or is called by a known class's.
+    together, the score is log(Σ_proposed p / Σ_known p), a monotone function of the mass on proposed names. It
+    assumes that the new class has a name, and uses no target labels. Use it on images with CLIP embeddings. It
+    fails where the new class has no everyday name, or has the name of a known class.
 
     Parameters
     ----------
-    candidate_embeddings : names proposed for every row alike, embedded, (m, d): for instance a vocabulary
-    decoder : folder of a caption decoder, which proposes names for each row of its own (extra ``encoders``)
+    candidate_embeddings : embeddings of names proposed for every row, (m, d): for instance a vocabulary
+    decoder : folder of a caption decoder, which proposes names for each row (extra ``encoders``)
     text_encoder : folder of the text model that embeds proposed names, and the classes' names if
         ``class_embeddings`` is None; needed with ``decoder``
-    scale : what cosines are multiplied by, 100 in CLIP
-    class_embeddings, and the others : those of :class:`NameMatcher`
+    scale : factor of the cosines, 100 in CLIP
+
+    The other parameters are those of :class:`NameMatcher`.
 
     References
     ----------
@@ -160,7 +162,7 @@ class ZOC(NameMatcher):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.two_d_array = False  # a table alone is not enough: names must come with it
+        tags.input_tags.two_d_array = False  # a table is not enough: names are needed too
         return tags
 
     def _check_parameters(self) -> None:
@@ -169,11 +171,11 @@ class ZOC(NameMatcher):
         if (self.candidate_embeddings is None) == (self.decoder is None):
             given = "neither" if self.decoder is None else "both"
             raise ValueError(
-                f"ZOC got {given} of candidate_embeddings and decoder: give the embeddings of names that rows "
-                "may be called beside the known ones, or the folder of a caption decoder. Without names, use MCM."
+                f"ZOC got {given} of candidate_embeddings and decoder: pass embeddings of names other than the "
+                "known ones, or the folder of a caption decoder. Without names, use MCM."
             )
         if self.decoder is not None and self.text_encoder is None:
-            raise ValueError("decoder proposes names, and text_encoder must embed them: give its folder too.")
+            raise ValueError("decoder proposes names, and text_encoder must embed them: pass its folder too.")
 
     def _fit(self, problem: Problem) -> State:
         state = super()._fit(problem)
@@ -192,7 +194,7 @@ class ZOC(NameMatcher):
 
     def _scores(self, rows: Vectors) -> Vectors:
         odds = zoc_log_odds(rows, self.names_, self._candidates(rows), self.scale)
-        # a row for which no name is proposed counts as one whose only proposal is the opposite of all names
+        # a row without proposed names gets the score of one proposal that is opposite to all known names
         return np.maximum(odds, -2 * self.scale - np.log(len(self.names_)))
 
     def _candidates(self, rows: Vectors) -> Any:
@@ -205,15 +207,15 @@ class ZOC(NameMatcher):
 
 
 def _check_vectors(name: str, given: Any, width: int, count: int | None = None) -> Vectors:
-    """Embeddings as an array (count, width) of finite numbers with a direction."""
+    """Return embeddings as an array (count, width); raise unless they are finite and not zero."""
     try:
-        vectors = np.array(given, dtype=np.float64, order="C")  # one layout, one rounding of products
+        vectors = np.array(given, dtype=np.float64, order="C")  # rounding of products depends on the layout
     except (TypeError, ValueError):
         raise ValueError(f"{name} is not an array of numbers, (names, {width}).") from None
     wanted = f"({'names' if count is None else count}, {width})"
     if vectors.ndim != 2 or vectors.shape[1] != width or len(vectors) != (count or len(vectors)):
         raise ValueError(
-            f"{name} has shape {vectors.shape}: expected {wanted}, of the same model as the {width} features."
+            f"{name} has shape {vectors.shape}: expected {wanted}, from the model that made the {width} features."
         )
     if not len(vectors) or not np.isfinite(vectors).all() or (vectors == 0).all(axis=1).any():
         raise ValueError(f"{name} is empty, or has a vector that is zero or not finite.")

@@ -1,4 +1,4 @@
-"""nnPU: PU learning with a risk that may not become negative."""
+"""nnPU: PU learning with a risk that is kept from becoming negative."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from openset.methods.pu import UPU
 
 
 class NNPU(UPU):
-    """Non-negative PU learning: uPU that climbs back where its risk is negative, which only over-fitting can do.
+    """Non-negative PU learning: uPU that steps back where over-fitting makes its risk negative.
 
-    With r = R_u⁻ − π·R_p⁻, an estimate of the risk on novel rows, a mini-batch with r ≥ −β takes uPU's step on
-    π·R_p⁺ + r; one with r < −β steps on −γ·r alone, as published. Each member decides by itself. Where r never
-    falls below −β it equals uPU. It assumes what uPU does; use it rather than uPU whenever the network can
-    memorise the rows.
+    r = R_u⁻ − π·R_p⁻ estimates the risk on novel rows. A mini-batch with r ≥ −β takes uPU's step on π·R_p⁺ + r;
+    one with r < −β takes a step on −γ·r only, as published. This is decided for each member separately. If r
+    never falls below −β, it equals uPU. It assumes what uPU assumes; use it instead of uPU whenever the network
+    can memorise the rows.
 
     Parameters
     ----------
-    beta, gamma : how far r may fall, and the size of the step back
+    beta, gamma : r may fall to −beta; gamma is the weight of the step back
 
     The other parameters and the attributes are those of :class:`~openset.methods.pu.UPU`.
 

@@ -1,4 +1,4 @@
-"""uPU: learning from positive (source) and unlabelled (target) rows with the unbiased risk, and PU objectives."""
+"""uPU: learning from positive (source) and unlabelled (target) rows with the unbiased risk; the PU objective."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from openset.persistence.onnx.graph import Value
 
 SMALLEST_PRIOR = 0.01
-"""An estimated prior keeps this distance to 0 and to 1, where nothing could be learned."""
+"""An estimated prior is kept this far from 0 and from 1, where nothing can be learned."""
 
 
 class UPU(NetworkClassifier):
@@ -38,25 +38,25 @@ class UPU(NetworkClassifier):
 
         π·R_p⁺ + R_u⁻ − π·R_p⁻        (plus the cross entropy of known classes)
 
-    and scores a row by −g. It assumes that known rows are alike in source and target, and it is only as good as
-    π: under background shift estimates of π collapse, and with them the method. A flexible network makes the risk
-    negative by over-fitting: use :class:`~openset.methods.nnpu.NNPU` then. Use it with a known π.
+    and scores a row by −g. It assumes that known rows have the same distribution in source and target, and it is
+    only as good as π: under background shift estimates of π fail, and so does the method. A flexible network
+    makes the risk negative by over-fitting; use :class:`~openset.methods.nnpu.NNPU` then. Use it with a known π.
 
     Parameters
     ----------
     prior : π, the share of *known* rows in target; None to estimate it
-    prior_estimator : "bbe", "en" or "dedpul" (see :mod:`openset.stats.shares`), on held-out rows
-    warmup : share of ``max_steps`` that trains a domain discriminator, from which π is estimated;
-        without effect if ``prior`` is given.
+    prior_estimator : "bbe", "en" or "dedpul" (see :mod:`openset.stats.shares`), on validation rows
+    warmup : share of ``max_steps`` that trains a domain discriminator, from which π is estimated; no effect if
+        ``prior`` is given
     loss : ℓ, "sigmoid" or "logistic", softplus(−z)
-    joint : learn the known classes on the same body (True) or on a source-only body of their own (False)
+    joint : learn the known classes on the same body (True) or on a second body, on source rows only (False)
 
     The other parameters are those of :class:`~openset.methods._network.NetworkClassifier`. The last network is
     kept, as the authors do.
 
     Attributes
     ----------
-    prior_ : π of every member, as trained with; only if fitted with a target
+    prior_ : π of every member in training; only if fitted with a target
 
     References
     ----------
@@ -112,7 +112,7 @@ class UPU(NetworkClassifier):
         )
 
     def _non_negative(self) -> tuple[float, float] | None:
-        """β and γ of nnPU, None for the unbiased risk."""
+        """Return β and γ of nnPU; None for the unbiased risk."""
         return None
 
     def _learned_state(self, problem: Problem, objective: PUObjective, network: FittedNetwork) -> State:
@@ -126,7 +126,7 @@ class UPU(NetworkClassifier):
 
 
 class PUObjective(DiscriminatorObjective):
-    """A domain discriminator until every member has its prior, then the PU risk; always with the class loss."""
+    """The discriminator's loss until every member has its prior, then the PU risk; always plus the class loss."""
 
     adapts = True
 
@@ -147,8 +147,7 @@ class PUObjective(DiscriminatorObjective):
         self._estimate, self._loss, self._non_negative = SHARE_FROM_LOGITS[estimator], loss, non_negative
 
     def terms(self, network: Network, batch: Batch, masks: DropoutMasks) -> Terms:
-        """The novelty logit is −g, so that warm-up and PU learning share it."""
-
+        """Return the loss; the novelty logit is −g, so warm-up and PU learning share it."""
         if np.isnan(self.priors).any():
             return super().terms(network, batch, masks)
         classes, novelty = joint_outputs(network, batch, masks)
@@ -156,16 +155,15 @@ class PUObjective(DiscriminatorObjective):
         return Terms(class_loss(batch.source(classes), batch.y) + self._risk(batch.source(g), batch.target(g)))
 
     def _risk(self, known: Tensor, mixed: Tensor) -> Tensor:
-
         prior = known.new_tensor(self.priors)
         known_risk, rest = pu_risks(known, mixed, prior, self._loss)
         if self._non_negative is None:
             return known_risk + rest
         step, reported = non_negative_risk(known_risk, rest, *self._non_negative)
-        return step + (reported - step).detach()  # the gradient of the one, the value of the other
+        return step + (reported - step).detach()  # the gradient of ``step``, the value of ``reported``
 
     def adapt(self, validation: Validation, target_rows: Rows, score_target: ScoreTarget) -> bool:
-        """Estimate a member's prior on its held-out rows, once, when the warm-up is over."""
+        """Estimate a member's prior on its validation rows, once, after the warm-up."""
         if not np.isnan(self.priors[validation.member]):
             return False
         if validation.step >= self.warm_up * validation.max_steps:
@@ -175,7 +173,7 @@ class PUObjective(DiscriminatorObjective):
         return True
 
     def state(self) -> dict[str, Any]:
-        """The priors found so far."""
+        """Return the priors estimated so far."""
         return {"priors": self.priors}
 
     def restore(self, state: Mapping[str, Any]) -> None:
@@ -183,6 +181,6 @@ class PUObjective(DiscriminatorObjective):
         self.priors = state["priors"]
 
     def judge_member(self, validation: Validation) -> Judgement:
-        """The latest network is kept; the held-out domain loss and the prior go into the history."""
+        """Keep the latest network, and record the domain loss of validation rows and the prior."""
         metrics = {**super().judge_member(validation).metrics, "prior": float(self.priors[validation.member])}
         return Judgement(key=KEEP_LATEST, metrics=metrics)

@@ -1,4 +1,4 @@
-"""PULSE: label shift with one new class, by best-bin estimates and a discriminator trained on kept rows."""
+"""PULSE: label shift with one new class, by best-bin estimates (BBE) and a discriminator trained on kept rows."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from openset.persistence.onnx.graph import Value
 
 SMALLEST_RATIO = 0.01
-"""Class weights p_T(j)/p_S(j) are kept within this factor of 1 on either side."""
+"""Class weights p_T(j)/p_S(j) are clipped to between this and its inverse."""
 
 
 class PULSE(DomainDiscriminator):
@@ -41,30 +41,31 @@ class PULSE(DomainDiscriminator):
 
     At every evaluation point after the warm-up, with q(x) = P(source | x) of the domain discriminator:
 
-    1. the share of every known class in target by BBE on that class's probability, and from these the
-       proportions r of known classes;
-    2. held-out source is resampled to r, and the novel share is α = 1 − BBE(q on those, q on held-out target);
-    3. the α·n training rows of target with the smallest q are kept as novel, and the discriminator trains on
-       source (weight 1 − α) against the kept rows only (weight α): CVIR.
+    1. BBE estimates the share of every known class in target from that class's probability. These give the
+       shares r of the known classes.
+    2. Source validation rows are resampled to r. The novel share is α = 1 − BBE(q on these rows, q on target
+       validation rows).
+    3. The α·n target training rows with the smallest q are kept as novel. The discriminator trains on source rows
+       (weight 1 − α) against the kept rows only (weight α): CVIR.
 
-    The score is the logit of 1 − q. Classes are predicted with their probabilities weighted by r over their
-    source shares. It assumes label shift: p(x | y) is the same in source and target. Under background shift BBE
-    reads shifted subtypes as novel (see :mod:`openset.stats.shares`); use it when only class shares changed.
+    The score is the logit of 1 − q. Class probabilities are weighted by r divided by the source shares. It
+    assumes label shift: p(x | y) is the same in source and target. Under background shift BBE counts shifted
+    subtypes as novel (see :mod:`openset.stats.shares`); use it when only class shares changed.
 
     Parameters
     ----------
-    warmup : share of ``max_steps`` that trains a plain domain discriminator first
-    joint : learn the known classes on the same body (True) or on a source-only body of their own (False)
+    warmup : share of ``max_steps`` that first trains a plain domain discriminator
+    joint : learn the known classes on the same body (True) or on a second body, on source rows only (False)
 
     The other parameters are those of :class:`~openset.methods._network.NetworkClassifier`. Differences from the
-    authors' code: resampling takes every row of a class equally often instead of drawing; classes are not
-    calibrated by vector scaling; the last discriminator of the warm-up goes on, not the best one; ``predict``
-    uses ``threshold_``, not q < ½.
+    authors' code: resampling uses every row of a class equally often instead of drawing at random; class
+    probabilities are not calibrated by vector scaling; training continues from the last discriminator of the
+    warm-up, not from the best one; ``predict`` uses ``threshold_``, not q < ½.
 
     Attributes
     ----------
-    class_shares_ : (members, k) estimated proportions r of the known classes in target
-    novel_fraction_, estimated_fraction_ : PULSE's own estimate α; its interval is BBE's, the widest over members
+    class_shares_ : (members, k) estimated shares r of the known classes in target
+    novel_fraction_, estimated_fraction_ : PULSE's estimate α; its interval is BBE's, the widest over members
 
     References
     ----------
@@ -129,9 +130,9 @@ class PULSE(DomainDiscriminator):
 def class_shares(
     source: NDArray[np.floating], y: NDArray[np.intp], target: NDArray[np.floating]
 ) -> NDArray[np.float64]:
-    """Proportions r of known classes in target by K-way BBE, from class logits of held-out rows.
+    """Return the shares r of known classes in target by K-way BBE, from class logits of validation rows.
 
-    A class with fewer than two held-out rows keeps its source share.
+    A class with fewer than two validation rows keeps its source share.
     """
     n_classes = source.shape[1]
     given = np.bincount(y, minlength=n_classes) / len(y)
@@ -148,7 +149,7 @@ def class_shares(
 
 
 def resample(y: NDArray[np.intp], shares: NDArray[np.float64]) -> NDArray[np.intp]:
-    """Rows with int(r_j·n) of each class j, every row of a class equally often: drawing without its noise."""
+    """Return rows, int(r_j·n) of each class j, every row of a class equally often instead of at random."""
     taken = []
     for j, share in enumerate(shares):
         rows, wanted = np.flatnonzero(y == j), int(share * len(y))
@@ -158,21 +159,21 @@ def resample(y: NDArray[np.intp], shares: NDArray[np.float64]) -> NDArray[np.int
 
 
 def kept_as_novel(novelty: NDArray[np.floating], novel: float) -> NDArray[np.bool_]:
-    """Marks the int(α·n) rows with the highest novelty; none if that is 0."""
+    """Mark the int(α·n) rows with the highest novelty; none if that is 0."""
     kept = np.zeros(len(novelty), bool)
     kept[np.argsort(-novelty, kind="stable")[: int(novel * len(novelty))]] = True
     return kept
 
 
 def mean_estimate(estimates: list[ShareEstimate]) -> ShareEstimate:
-    """The mean over members, with the widest of their intervals."""
+    """Return the mean over members, with the widest interval."""
     value = float(np.mean([e.value for e in estimates]))
     low, high = min(e.low for e in estimates), max(e.high for e in estimates)
     return ShareEstimate(value, low, high, min(e.confidence for e in estimates), "PULSE")
 
 
 class PulseObjective(DiscriminatorObjective):
-    """A domain discriminator that, once warmed up, trains on the rows kept as novel."""
+    """The domain discriminator's loss and, after the warm-up, that of the rows kept as novel."""
 
     adapts = True
 
@@ -187,14 +188,13 @@ class PulseObjective(DiscriminatorObjective):
         self._warm = np.zeros(members, bool)
 
     def terms(self, network: Network, batch: Batch, masks: DropoutMasks) -> Terms:
-        """The discriminator's loss in the warm-up, CVIR after it."""
-
+        """Return the discriminator's loss in the warm-up, and CVIR after it."""
         if not self._warm.all():
             return super().terms(network, batch, masks)
         classes, novelty = joint_outputs(network, batch, masks)
         logit = novelty[:, :, 0]
         kept = torch.from_numpy(self.kept).to(logit.device).gather(1, batch.target_rows)
-        # a member that keeps no row learns nothing about novelty, rather than that all rows are known
+        # a member that keeps no row has no domain loss; otherwise it would learn that all rows are known
         novel = logit.new_tensor([e.value * k.any() for e, k in zip(self.novel, self.kept, strict=True)])
         domain = cvir_loss(batch.source(logit), batch.target(logit), kept, novel)
         return Terms(class_loss(batch.source(classes), batch.y) + domain)
@@ -215,7 +215,7 @@ class PulseObjective(DiscriminatorObjective):
         return first
 
     def state(self) -> dict[str, Any]:
-        """Estimates, and the rows kept as novel."""
+        """Return the estimates, and the rows kept as novel."""
         return {"novel": self.novel, "class_shares": self.class_shares, "kept": self.kept, "warm": self._warm}
 
     def restore(self, state: Mapping[str, Any]) -> None:
@@ -224,6 +224,6 @@ class PulseObjective(DiscriminatorObjective):
         self.kept, self._warm = state["kept"], state["warm"]
 
     def judge_member(self, validation: Validation) -> Judgement:
-        """The latest network is kept; the estimated novel share goes into the history."""
+        """Keep the latest network, and record the estimated novel share."""
         novel = self.novel[validation.member].value if self._warm[validation.member] else float("nan")
         return Judgement(KEEP_LATEST, {**super().judge_member(validation).metrics, "novel_fraction": novel})

@@ -1,4 +1,4 @@
-"""SAR-EM: PU learning where some known rows are more likely to be labelled than others."""
+"""SAR-EM: PU learning where some known rows are more likely to be in source than others."""
 
 from __future__ import annotations
 
@@ -37,29 +37,32 @@ class SAREM(OpenSetClassifier):
         w = s + (1 − s)·f·(1 − e) / (1 − f·e)
 
     and the M-step fits e to s with weights w, and f to "known" with weights w against "novel" with 1 − w. The
-    score is −logit f, 1 − f on the logit scale; known classes are told apart by a logistic regression on source.
+    score is −logit f, 1 − f on the logit scale. A logistic regression on source separates the known classes.
     It assumes that source rows are *selected at random given x*, which allows for a background shift, and that
-    f and e can be told apart: if both may depend on all columns, only their starting points do so. Use it with
-    few columns, or where the shift is known to act on some of them (``propensity_features``).
+    f and e are identified: if both may depend on all columns, only their starting points separate them. Use it
+    with few columns, or where the shift is known to act on some of them (``propensity_features``).
 
     Parameters
     ----------
     propensity_features : columns that e may depend on; None for all
-    refit : fit f once more by inverse propensities at the end, as the authors do; on 12 synthetic problems
-        it lowered the AUROC in 7 and raised it in 2
+    refit : fit f once more at the end, weighted by inverse propensities, as the authors do; on 12 synthetic
+        problems it lowered the AUROC in 7 and raised it in 2
     C : inverse strength of the L2 penalty of all regressions
-    max_steps : EM rounds at most
+    max_steps : largest number of EM rounds
     fpr : share of source rows that may be called novel
-    validation_fraction : share of rows held out for the threshold and the novel fraction
+    validation_fraction : share of rows that are not trained on, for the threshold and the novel share
     standardize : "global" (one scale, for embeddings), "feature" (unit variance, for tables), "auto", or None
     novel_label : label of the new class; None for -1 (numbers) or "novel" (strings)
-    random_state : seed of what is held out
+    random_state : seed of the split into training and validation rows
 
-    Attributes beside those of :class:`~openset.base.OpenSetClassifier`
+    The attributes are those of :class:`~openset.base.OpenSetClassifier` and:
+
+    Attributes
     ----------
-    known_, propensity_ : coefficients of f and e, the intercept last; class_weights_ of the classes
+    known_, propensity_ : coefficients of f and e, the intercept last
+    class_weights_ : coefficients of the known classes, the intercept last
     history_ : the log-likelihood and the mean propensity of target rows after every round
-    n_steps_ : the rounds taken
+    n_steps_ : number of rounds
 
     References
     ----------
@@ -119,7 +122,7 @@ class SAREM(OpenSetClassifier):
         train = problem.split.folds[0].train
         source = _scaled(scaling, problem.X[train])
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # EM needs no round to be exact
+            warnings.simplefilter("ignore", ConvergenceWarning)  # EM does not need exact rounds
             state = {
                 "scaling_": scaling,
                 "class_weights_": self._fit_classes(source, problem.y[train], problem.n_classes),
@@ -198,7 +201,7 @@ def _scaled(scaling: Scaling, rows: NDArray[np.floating]) -> Array:
 
 
 def expected_known(f: ArrayLike, e: ArrayLike, s: ArrayLike) -> Array:
-    """E-step: the probability that a row is known, from f = P(known | x), e = P(source | known, x) and s.
+    """E-step: return the probability that a row is known, from f = P(known | x), e = P(source | known, x) and s.
 
     >>> float(expected_known(0.6, 0.5, 0.0).round(6))
     0.428571
@@ -209,7 +212,7 @@ def expected_known(f: ArrayLike, e: ArrayLike, s: ArrayLike) -> Array:
 
 
 def log_likelihood(f: Array, e: Array, s: Array) -> float:
-    """Expected log-likelihood of s, the mean over rows, with logarithms of at least 1e-8."""
+    """Return the expected log-likelihood of s, averaged over rows; probabilities are at least 1e-8."""
 
     def log(p: Array) -> Array:
         return np.log(np.maximum(p, SMALLEST))
@@ -220,7 +223,7 @@ def log_likelihood(f: Array, e: Array, s: Array) -> float:
 
 
 def _settled(likelihoods: list[float], propensities: list[Array]) -> bool:
-    """Over the window neither the propensities of target rows move nor the likelihood gains."""
+    """Whether, over the window, target propensities no longer change and the likelihood no longer grows."""
     if len(likelihoods) <= WINDOW or len(propensities) < WINDOW:
         return False
     time = np.arange(WINDOW) - (WINDOW - 1) / 2
@@ -230,7 +233,7 @@ def _settled(likelihoods: list[float], propensities: list[Array]) -> bool:
 
 
 class _Regression:
-    """A logistic regression fitted again and again on the same rows, each time from where it stands."""
+    """A logistic regression that is fitted repeatedly on the same rows, each time from its last coefficients."""
 
     def __init__(self, rows: Array, C: float) -> None:
         self._rows = rows
@@ -246,6 +249,6 @@ class _Regression:
         self._model.coef_, self._model.intercept_ = values[None, :-1], values[-1:]
 
     def fit(self, y: Array, sample_weight: Array) -> Array:
-        """Fit, and give P(y = 1) of every row."""
+        """Fit, and return P(y = 1) of every row."""
         self._model.fit(self._rows, y, sample_weight)
         return np.asarray(expit(self._rows @ self.weights[:-1] + self.weights[-1]))

@@ -1,4 +1,4 @@
-"""SHOT, open set: a classifier learned on source stays, and the representation moves to fit the target."""
+"""SHOT, open set: the classifier learned on source is frozen, and the representation adapts to the target."""
 
 from __future__ import annotations
 
@@ -35,36 +35,36 @@ _BODY = "shared"
 
 
 class SHOT(NetworkClassifier):
-    """Source hypothesis transfer: learn a classifier on source, freeze it, and adapt what comes before it.
+    """Source hypothesis transfer: learn a classifier on source, freeze its head, and adapt its body.
 
     The body is a bottleneck (linear, then batch normalisation), the head linear with normalised weights. The
-    source stage minimises cross entropy with smoothed labels. In the target stage, which sees target rows alone,
-    the head no longer moves and the bottleneck minimises, over the target rows labelled known,
+    source stage minimises cross entropy with smoothed labels. The target stage uses target rows only. The head is
+    frozen, and the bottleneck minimises, over the target rows labelled known,
 
         ``pseudo_weight`` · CE(pseudo-label) + mean H(p)  − H(mean p over the whole batch).
 
-    Pseudo-labels are renewed at every evaluation point: 2-means on the entropy H(p) / log k, whose upper group is
-    unknown; the others get the class of the nearest centroid in cosine distance, with centroids first weighted
-    by p and then once by those labels. The score is H(p) / log k.
+    Pseudo-labels are recomputed at every evaluation point. 2-means splits the entropy H(p) / log k into two
+    groups; the upper one is unknown. The other rows get the class of the nearest centroid in cosine distance,
+    with centroids weighted first by p and then by those labels. The score is H(p) / log k.
 
-    It assumes that target rows of known classes moved alike (another instrument, another site), so that centring
-    and scaling them anew brings them back, that classes keep about equal shares, and that new rows are those
-    between the known classes. Where rows moved so far that the first pseudo-labels are mostly wrong, novelty
-    can become worse than source-only's (figures: docs/decisions/0011-shot.md). Source rows look
-    doubtful to a network that moved far: ``threshold_`` is then high and few rows are called novel. With one
-    known class the entropy, and so the score, is 0 everywhere.
+    It assumes three things: all target rows of known classes moved in the same way (another instrument, another
+    site), so that centring and scaling them again undoes the move; classes have about equal shares; and new rows
+    lie between the known classes. If rows moved so far that the first pseudo-labels are mostly wrong, its novelty
+    scores can be worse than those of a source-only classifier (figures: docs/decisions/0011-shot.md). After a
+    large move the network is uncertain on source rows; ``threshold_`` is then high and few rows are called novel.
+    With one known class the entropy, and so the score, is 0 everywhere.
 
     Parameters
     ----------
     source_share : share of ``max_steps`` in the source stage
-    label_smoothing : share of every source label spread over all classes
+    label_smoothing : share of every source label that is spread over all classes
     pseudo_weight : weight of the pseudo-labels' cross entropy
 
     The other parameters are those of :class:`~openset.methods._network.NetworkClassifier`; ``hidden`` is the
-    width of the bottleneck. A ``backbone`` takes the bottleneck's place and is adapted whole: let it end in a
+    width of the bottleneck. A ``backbone`` replaces the bottleneck, and all of it is adapted: it should end in a
     linear layer and batch normalisation. Differences from the authors' code: one learning rate throughout,
-    without decay; the last source network goes on, not the best one; 2-means is exact; ``predict`` uses
-    ``threshold_``.
+    without decay; the target stage starts from the last source network, not from the best one; 2-means is exact;
+    ``predict`` uses ``threshold_``.
 
     Attributes
     ----------
@@ -107,7 +107,7 @@ class SHOT(NetworkClassifier):
         check_number("source_share", self.source_share, high=1, open_low=True, open_high=True)
         check_number("label_smoothing", self.label_smoothing, high=1, open_high=True)
         check_number("pseudo_weight", self.pseudo_weight)
-        check_integer("batch_size", self.batch_size, low=2)  # one row has no variance to normalise by
+        check_integer("batch_size", self.batch_size, low=2)  # batch normalisation needs a variance
 
     def _objective(self, problem: Problem) -> ShotObjective:
         return ShotObjective(
@@ -133,10 +133,10 @@ class SHOT(NetworkClassifier):
 def pseudo_labels(
     logits: NDArray[np.floating], features: NDArray[np.floating], split: float
 ) -> NDArray[np.int64]:
-    """A class for every row, or k for unknown where the normalised entropy is above ``split``.
+    """Return a class for every row, or k for unknown where the normalised entropy is above ``split``.
 
-    ``logits`` is (rows, k), ``features`` (rows, width). A class that is no row's first choice takes no part, nor
-    does one that loses all its rows to others.
+    ``logits`` is (rows, k), ``features`` (rows, width). A class is ignored if it is no row's first choice, or if
+    it loses all its rows to others.
 
     >>> logits = np.array([[3.0, 0.0], [0.0, 3.0], [0.0, 0.1]])
     >>> pseudo_labels(logits, logits, split=0.5)
@@ -157,14 +157,14 @@ def pseudo_labels(
 def _nearest_centroid(
     unit_rows: NDArray[np.floating], weights: NDArray[np.floating], classes: NDArray[np.intp]
 ) -> NDArray[np.intp]:
-    """For every row, that of the given classes whose weighted mean of rows it has the largest cosine with."""
-    centroids = weights[:, classes].T @ unit_rows  # a cosine does not see their length
+    """Return for every row the given class whose centroid, a weighted mean of rows, has the largest cosine."""
+    centroids = weights[:, classes].T @ unit_rows  # their length does not change a cosine
     centroids /= np.linalg.norm(centroids, axis=1, keepdims=True)
     return classes[(unit_rows @ centroids.T).argmax(axis=1)]
 
 
 def information_maximisation(logits: Tensor, known: Tensor) -> Tensor:
-    """Mean entropy of known rows minus the entropy of the batch's mean p, for each member.
+    """Return the mean entropy of known rows minus the entropy of the batch's mean p, for each member.
 
     ``logits`` is (members, rows, k) and ``known`` a mask (members, rows).
     """
@@ -175,12 +175,12 @@ def information_maximisation(logits: Tensor, known: Tensor) -> Tensor:
 
 
 def mean_over(values: Tensor, mask: Tensor) -> Tensor:
-    """The mean over the masked entries of each row; 0 where there are none."""
+    """Return the mean over the masked entries of each row; 0 where there are none."""
     return (values * mask).sum(dim=-1) / mask.sum(dim=-1).clamp(min=1)
 
 
 class ShotObjective(Objective):
-    """Smoothed cross entropy on source, and then information maximisation on target under a frozen head."""
+    """Smoothed cross entropy on source, then information maximisation on target with a frozen head."""
 
     adapts = True
 
@@ -203,14 +203,13 @@ class ShotObjective(Objective):
 
     @property
     def in_target_stage(self) -> bool:
-        """Members enter it together, at one evaluation point, which gives each its first split."""
+        """Whether every member has a split; all members get their first one at the same evaluation point."""
         return not np.isnan(self.split).any()
 
     def terms(self, network: Network, batch: Batch, masks: DropoutMasks) -> Terms:
-        """The loss of the stage that training is in."""
-
+        """Return the loss of the current stage."""
         if self.in_target_stage:
-            # without a gradient neither the optimiser's memory nor L2 moves a weight
+            # without a gradient, neither the optimiser's moments nor L2 change a weight
             network.heads[_BODY].requires_grad_(False)
             logits = network(batch.target(batch.x), _BODY, masks)["classes"]
             return Terms(self._target_loss(logits, batch.target_rows))
@@ -218,7 +217,7 @@ class ShotObjective(Objective):
         return Terms(class_loss(logits, batch.y, self._smoothing))
 
     def _target_loss(self, logits: Tensor, rows: Tensor) -> Tensor:
-        """A member that finds no known row in its batch learns nothing from it."""
+        """Return the target loss of each member; 0 if its batch has no known row."""
         labels = torch.from_numpy(self.labels).to(rows.device).gather(1, rows)
         known = labels < self._n_classes
         chosen = labels.clamp(max=self._n_classes - 1).unsqueeze(-1)
@@ -227,7 +226,7 @@ class ShotObjective(Objective):
         return loss * known.any(dim=1)
 
     def adapt(self, validation: Validation, target_rows: Rows, score_target: ScoreTarget) -> bool:
-        """Renew the pseudo-labels of one member, once the source stage is over."""
+        """Recompute the pseudo-labels of one member, after the source stage."""
         if validation.step < self.warm_up * validation.max_steps:
             return True
         first = bool(np.isnan(self.split[validation.member]))
@@ -238,7 +237,7 @@ class ShotObjective(Objective):
         return first
 
     def state(self) -> dict[str, Any]:
-        """Pseudo-labels and splits, all that training remembers beside the network."""
+        """Return pseudo-labels and splits, the only state besides the network."""
         return {"labels": self.labels, "split": self.split}
 
     def restore(self, state: Mapping[str, Any]) -> None:
@@ -246,7 +245,7 @@ class ShotObjective(Objective):
         self.labels, self.split = state["labels"], state["split"]
 
     def judge_member(self, validation: Validation) -> Judgement:
-        """The latest network is kept; the share of target rows taken for unknown goes into the history."""
+        """Keep the latest network, and record the share of target rows labelled unknown."""
         split = self.split[validation.member]
         above = normalised_entropy_score(validation.target["classes"]) > split
         unknown = float("nan") if np.isnan(split) else float(above.mean())

@@ -1,6 +1,6 @@
-"""Scores that people read off a classifier they already have: MSP, entropy, maximum logit, energy.
+"""Scores from the logits of an ordinary classifier: MSP, entropy, maximum logit, energy.
 
-One source-only network, trained by the shared loop, and a function of its class logits each. Within a
+Each is a function of the class logits of one source-only network. Within a
 :class:`~openset.learn.memory.TrainingMemory` that network is trained once for all of them.
 """
 
@@ -30,13 +30,13 @@ class LogitScore(SourceOnly):
     def _member_scores(self, outputs: HeadOutputs) -> NDArray[np.float64]: ...
 
     def _identity(self) -> str:
-        """That of the classifier: a score takes no part in training."""
+        """Return the identity of the classifier; the score has no effect on training."""
         given = self.get_params(deep=False)
         return SourceOnly(**{name: given[name] for name in SourceOnly._get_param_names()})._identity()
 
 
 class TemperedScore(LogitScore):
-    """The same at a temperature."""
+    """A source-only classifier scored by a function of its logits divided by a temperature."""
 
     @takes_parameters_of(SourceOnly)
     def __init__(self, *, temperature: float = 1.0, **shared: Any) -> None:
@@ -51,12 +51,12 @@ class TemperedScore(LogitScore):
 class MSP(TemperedScore):
     """Maximum softmax probability of a source-only classifier: score = 1 − max softmax(logits / T).
 
-    Assumes that new rows fall between the known classes. Use it as the baseline that every paper reports; at
+    It assumes that new rows lie between the known classes. Use it as the baseline that every paper reports; at
     T = 1 it is :class:`~openset.methods.source_only.SourceOnly`. With one known class it is 0 everywhere.
 
     Parameters
     ----------
-    temperature : T; large values let the gaps to all other classes count, not to the runner-up alone
+    temperature : T; with large values the gaps to all other classes count, not only the gap to the second class
 
     The other parameters are those of :class:`~openset.methods._network.NetworkClassifier`.
 
@@ -83,8 +83,9 @@ class MSP(TemperedScore):
 class Entropy(TemperedScore):
     """Entropy of a source-only classifier: score = −Σ p log p with p = softmax(logits / T).
 
-    Assumes, as MSP does, that new rows fall between the known classes, and tells a row between many of them from
-    one between two. Use it in MSP's place with many classes. With one known class it is 0 everywhere.
+    It assumes, as MSP does, that new rows lie between the known classes. Unlike MSP, it separates a row between
+    many classes from one between two. Use it instead of MSP with many classes. With one known class it is 0
+    everywhere.
 
     Parameters
     ----------
@@ -115,9 +116,9 @@ class Entropy(TemperedScore):
 class Energy(TemperedScore):
     """Free energy of a source-only classifier: score = −T·log Σ exp(logits / T).
 
-    Reads the logits as log densities of the classes, up to a constant: a row is new where all are low. Assumes
-    that logits grow with typicality, which cross entropy encourages but does not ensure. Unlike MSP it keeps
-    the logits' magnitude. Use it where the classifier is well trained and has several classes.
+    It treats the logits as log densities of the classes, up to a constant: a row is new where all are low. It
+    assumes that typical rows have large logits, which cross entropy encourages but does not ensure. Unlike MSP it
+    depends on the size of the logits. Use it where the classifier is well trained and has several classes.
 
     Parameters
     ----------
@@ -148,9 +149,9 @@ class Energy(TemperedScore):
 class MLS(LogitScore):
     """Maximum logit score of a source-only classifier: score = −max logit.
 
-    Softmax forgets how large logits are; this keeps it. Assumes that known rows drive their logit up and new rows
-    do not. Use it where the classifier is strong: its authors find that a good closed-set classifier with this
-    score rivals purpose-built open-set methods.
+    Unlike softmax, it depends on the size of the logits. It assumes that known rows have a large logit and new
+    rows do not. Use it where the classifier is strong: its authors find that a good closed-set classifier with
+    this score is as good as methods designed for open sets.
 
     The parameters are those of :class:`~openset.methods._network.NetworkClassifier`.
 

@@ -1,4 +1,4 @@
-"""Source-only: the classifier a team already has, and what its own doubt says about novelty."""
+"""Source-only: an ordinary classifier, whose uncertainty is the novelty score."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 class SourceOnly(NetworkClassifier):
     """A closed-set classifier that never trains on target rows; scores a row by 1 − max softmax probability.
 
-    Use it as the floor of any comparison: it shows what the known classes alone reveal. A new class that
-    resembles one known class strongly is invisible to it, and rows between classes look new.
+    Use it as the baseline of any comparison: it shows what can be found without the target. It does not find a
+    new class that strongly resembles one known class, and rows between classes look new.
 
-    Parameters are those of :class:`~openset.methods.color.CoLOR` without constraints and heads; ``X_target`` is
-    accepted and used only to report the novel fraction.
+    The parameters are those of :class:`~openset.methods._network.NetworkClassifier`. ``X_target`` is used only to
+    estimate the novel share.
 
     References
     ----------

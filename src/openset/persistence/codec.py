@@ -1,6 +1,6 @@
-"""Fitted attributes to JSON and tensors, and back: plain data, arrays and a few known dataclasses.
+"""Encode fitted attributes as JSON and tensors, and decode them: plain data, arrays and a few dataclasses.
 
-Nothing is pickled and nothing named in a file is imported: what can come back is listed here.
+Nothing is pickled, and no name in a file is imported: the classes that can be decoded are listed here.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ _DATACLASSES = {
     "Scaling": "openset.stats.scaling",
 }
 _FORMER_NAMES = {"NoveltyEvidence": "NoveltyVerdict", "ProportionEstimate": "ShareEstimate"}
-"""Names in folders of an earlier openset, and what the classes are called now; their fields are the same."""
+"""Class names in folders of an earlier openset, and their current names; the fields are the same."""
 _NUMERIC = "biuf"
 
 
 def encode(value: Any, tensors: Tensors, path: str) -> Any:
-    """A JSON value for ``value``; numeric arrays go to ``tensors`` under ``path``."""
+    """Return a JSON value for ``value``, and store numeric arrays in ``tensors`` under ``path``."""
     if value is None or isinstance(value, (bool, int, str)):
         return value
     if isinstance(value, float):
@@ -63,7 +63,7 @@ def encode(value: Any, tensors: Tensors, path: str) -> Any:
 
 def _encode_array(array: NDArray[Any], tensors: Tensors, path: str) -> Any:
     if array.dtype.kind in _NUMERIC:
-        tensors[path] = np.asarray(array, order="C")  # of 0 axes too
+        tensors[path] = np.asarray(array, order="C")  # keeps arrays of 0 axes
         return {"$array": path}
     if array.dtype.kind in "UO" and array.ndim == 1:
         return {"$labels": [encode(item, tensors, path) for item in array.tolist()], "dtype": array.dtype.str}

@@ -1,7 +1,7 @@
-"""Models of an earlier openset: the method and parameters that they have today.
+"""Models saved by an earlier openset: their method and parameters in the current version.
 
-Until 0.2 one class held both CoLORs (``selection="pooled"`` or ``"paper"``), and its groups of networks were
-three parallel sequences. Scores come from fitted arrays, which have not changed.
+Before, one class was both CoLORs (``selection="pooled"`` or ``"paper"``), and its groups of networks were three
+parallel sequences. Scores are computed from fitted arrays, which have not changed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _AUTO: dict[str, dict[str, Any]] = {
     },
     "pooled": {"grid": LOW_GRID, "learning_rate": 3e-3, "max_steps": 1500, "evaluate_every": 125},
 }
-"""What "auto" was resolved to; where it still exists it is not here."""
+"""Values of "auto" that no longer exists; where it still exists it is not listed."""
 _FIXED: dict[str, Any] = {
     "optimizer": "adam",
     "momentum": 0.9,
@@ -33,12 +33,12 @@ _FIXED: dict[str, Any] = {
     "dual_learning_rate": 0.02,
     "class_loss_weight": 1.0,
 }
-"""Parameters that CoLOR no longer has, with the values it trains with."""
+"""Parameters that CoLOR no longer has, and the values that it uses."""
 _WIDE = 256
 
 
 def modernise(method: str, parameters: Mapping[str, Any], n_features: int) -> tuple[str, dict[str, Any]]:
-    """The method and parameters that a saved model has today; those of today's models come back as they are.
+    """Return the current method and parameters of a saved model; those of current models are unchanged.
 
     >>> modernise("color", {"selection": "paper", "grid": "auto", "multiplier_bounds": "auto"}, 8)[0]
     'color_paper'
@@ -52,16 +52,16 @@ def modernise(method: str, parameters: Mapping[str, Any], n_features: int) -> tu
             given[name] = value
     if rule == "paper":
         given.pop("multiplier_bounds", None)
-        for name in ("dropout", "logit_multiplier"):  # one for each of its one group
+        for name in ("dropout", "logit_multiplier"):  # a sequence had one value, for the one group
             if isinstance(given.get(name), Iterable) and not isinstance(given[name], str):
                 (given[name],) = given[name]
         return ("color_paper" if method == "color" else "conop"), given
     own = {name: given.pop(name, value) for name, value in _FIXED.items()}
     lost = {name: value for name, value in own.items() if value != _FIXED[name]}
     if lost:
-        told = ", ".join(f"{name}={value!r}" for name, value in lost.items())
+        listed = ", ".join(f"{name}={value!r}" for name, value in lost.items())
         warnings.warn(
-            f"this model was fitted with {told}, which CoLOR no longer has: scores are unchanged, but a new "
+            f"this model was fitted with {listed}, which CoLOR no longer has: scores are unchanged, but a new "
             "fit would differ.",
             UserWarning,
             stacklevel=4,
@@ -72,7 +72,7 @@ def modernise(method: str, parameters: Mapping[str, Any], n_features: int) -> tu
 
 
 def _groups(bounds: Any, dropout: Any, sharpness: Any, *, n_features: int, has_backbone: bool) -> Any:
-    """Groups from the three parallel sequences, with "auto" resolved as it was."""
+    """Return groups from the three parallel sequences, with "auto" resolved as before."""
     if all(isinstance(value, str) for value in (bounds, dropout, sharpness)):
         return "auto"
     auto: tuple[Any, Any, Any] = ((0.1, 0.3, 1.0), 0.0, 0.6)

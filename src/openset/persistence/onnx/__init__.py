@@ -1,4 +1,4 @@
-"""Fitted networks as ONNX graphs, for programs without Python."""
+"""Export of fitted networks as ONNX graphs, for programs without Python."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A fitted model to an ONNX file: rows in, novelty score, probabilities and label out."""
+"""Export a fitted model to an ONNX file: rows in; novelty score, probabilities and label out."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def to_onnx(model: Any, path: str | PathLike[str]) -> None:
     from sklearn.utils.validation import check_is_fitted
 
     check_is_fitted(model)
-    _refuse_what_cannot(model)
+    _check_exportable(model)
     try:
         from onnx import TensorProto, checker, helper
     except ImportError:
@@ -54,34 +54,34 @@ def to_onnx(model: Any, path: str | PathLike[str]) -> None:
     write_atomically(Path(path), proto.SerializeToString())
 
 
-def _refuse_what_cannot(model: Any) -> None:
+def _check_exportable(model: Any) -> None:
     name = type(model).__name__
     if not hasattr(model, "architecture_"):
         raise ValueError(
-            f"{name} is no network, so it has no ONNX graph: export color, dd or another method that trains one, "
-            "or keep the model with save()."
+            f"{name} has no network, so it has no ONNX graph: export color, dd or another method with a network, "
+            "or use save()."
         )
     if _owner(model, "_member_scores") is not _owner(model, "_onnx_scores"):
-        raise ValueError(f"{name} has a score of its own but no _onnx_scores beside it, so it is not exported.")
+        raise ValueError(f"{name} defines _member_scores but not _onnx_scores, so it cannot be exported.")
     if model.backbone is not None:
         raise ValueError(
-            f"this {name} has a backbone of its own, which is not exported: export the backbone with torch.onnx, "
-            f"and a {name} fitted on its outputs with to_onnx()."
+            f"this {name} has a backbone, which is not exported: export the backbone with torch.onnx, and a "
+            f"{name} fitted on its outputs with to_onnx()."
         )
     if hasattr(model, "classifier_"):
         raise ValueError(
-            f"the known classes of this {name} are told by {type(model.classifier_).__name__}, which is not "
-            f"exported: fit without classifier=, or keep the model with save()."
+            f"the known classes of this {name} come from {type(model.classifier_).__name__}, which is not "
+            "exported: fit without classifier=, or use save()."
         )
 
 
 def _owner(model: Any, method: str) -> type:
-    """The class that defines a method."""
+    """Return the class that defines a method."""
     return next(cls for cls in type(model).__mro__ if method in vars(cls))
 
 
 def _answers(x: Value, model: Any) -> tuple[Value, Value, Value]:
-    """Score (n,), probabilities (n, labels) and the index of each row's label, as ``predictions`` has them."""
+    """Return score (n,), probabilities (n, labels) and the index of each row's label, as in ``predictions``."""
     raw = model._onnx_heads(_scaled(x, model))
     outputs = {name: value.as_type(np.float64) for name, value in raw.items()}
     logits = pooled_logits(model._onnx_class_logits(outputs), model.architecture_.members)
@@ -94,7 +94,7 @@ def _answers(x: Value, model: Any) -> tuple[Value, Value, Value]:
         return score, known, label
     graph = x.graph
     is_novel = score > np.float64(model.threshold_)
-    # finite, for σ(−∞) is not defined everywhere: no score comes near
+    # finite, because some runtimes do not define σ(−∞); no score is near it
     margin = score - np.float64(min(model.threshold_, np.finfo(np.float64).max))
     novel = graph.apply("Unsqueeze", margin.map("Sigmoid"), graph.constant(np.array([1])))
     probabilities = graph.apply("Concat", known - known * novel, novel, axis=1)
@@ -105,7 +105,7 @@ def _scaled(x: Value, model: Any) -> Value:
     scaling = model.scaling_
     if scaling.rule != "none":
         x = (x - scaling.mean.astype(np.float32)) * scaling.factor.astype(np.float32)
-    return x if len(_row_shape(model)) == 1 else x.over("Mean", 1)  # a map of cells counts as its mean
+    return x if len(_row_shape(model)) == 1 else x.over("Mean", 1)  # of a map of cells, the mean is used
 
 
 def _row_shape(model: Any) -> list[int]:

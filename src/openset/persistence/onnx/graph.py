@@ -1,4 +1,4 @@
-"""A small way of writing ONNX graphs as arithmetic: ``(x - mean) * factor`` adds two nodes."""
+"""ONNX graphs written as arithmetic: ``(x - mean) * factor`` adds two nodes."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from numpy.typing import NDArray
 Numbers = Union["Value", NDArray[Any], np.generic]
 
 OPSET, IR_VERSION = 18, 8
-"""What runtimes since 2022 read: ONNX 1.13, onnxruntime 1.14."""
+"""Versions that runtimes since 2022 can read: ONNX 1.13, onnxruntime 1.14."""
 
 
 @dataclass(eq=False)
 class Graph:
-    """Nodes and constants, in the order in which they were asked for."""
+    """Nodes and constants, in the order in which they were added."""
 
     nodes: list[Any] = field(default_factory=list)
     constants: list[Any] = field(default_factory=list)
 
     def value(self, name: str) -> Value:
-        """A value known by its name, such as an input."""
+        """Return a value by its name, such as an input."""
         return Value(self, name)
 
     def constant(self, array: Any) -> Value:
-        """Numbers that are part of the graph."""
+        """Add numbers to the graph, and return them as a value."""
         from onnx import numpy_helper
 
         name = f"c{len(self.constants)}"
@@ -34,7 +34,7 @@ class Graph:
         return Value(self, name)
 
     def apply(self, operator: str, *inputs: Value, name: str | None = None, **attributes: Any) -> Value:
-        """A node with one output, which is returned."""
+        """Add a node with one output, and return the output."""
         from onnx import helper
 
         name = name or f"v{len(self.nodes)}"
@@ -44,7 +44,7 @@ class Graph:
 
 @dataclass(frozen=True, eq=False)
 class Value:
-    """What a node gives. Numbers beside it in an expression must have its own precision."""
+    """The output of a node. Numbers in an expression with it must have the same precision."""
 
     graph: Graph
     name: str
@@ -75,27 +75,27 @@ class Value:
         return self.graph.apply("Neg", self)
 
     def map(self, operator: str, **attributes: Any) -> Value:
-        """A function of each element, or of each row: "Relu", "Exp", "LogSoftmax"."""
+        """Apply a function to each element, or to each row: "Relu", "Exp", "LogSoftmax"."""
         return self.graph.apply(operator, self, **attributes)
 
     def over(self, operator: str, axis: int, *, keep: bool = False) -> Value:
-        """A reduction along one axis: "Max", "Sum", "Mean", "LogSumExp"."""
+        """Reduce along one axis: "Max", "Sum", "Mean", "LogSumExp"."""
         return self.graph.apply(
             f"Reduce{operator}", self, self.graph.constant(np.array([axis])), keepdims=int(keep)
         )
 
     def take(self, indices: Numbers | int, axis: int = 0) -> Value:
-        """Elements along an axis; a single index takes the axis away."""
+        """Return elements along an axis; a single index removes the axis."""
         chosen = indices if isinstance(indices, Value) else self.graph.constant(np.asarray(indices, np.int64))
         return self.graph.apply("Gather", self, chosen, axis=axis)
 
     def where(self, condition: Value, other: Numbers) -> Value:
-        """This where the condition holds, elsewhere the other."""
+        """Return this value where the condition holds, and the other elsewhere."""
         second = other if isinstance(other, Value) else self.graph.constant(other)
         return self.graph.apply("Where", condition, self, second)
 
     def as_type(self, dtype: Any, name: str | None = None) -> Value:
-        """In another precision, and perhaps under a name of its own."""
+        """Return the value in another precision, optionally with a given name."""
         from onnx import helper
 
         to = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))

@@ -171,8 +171,9 @@ SHARED = [
 OWN = {
     CoLOR: [("effort", "best"), ("groups", ()), ("groups", [(0.1, 1.0)]), ("groups", [(0.1, 0.2, 0)])],
     PaperCoLOR: [
-        ("dropout", 1.0), ("optimizer", "adagrad"), ("momentum", 1), ("tol", -1), ("dual_optimizer", None),
-        ("dual_learning_rate", -0.1), ("class_loss_weight", float("nan")), ("logit_multiplier", 0),
+        ("members", "auto"), ("dropout", 1.0), ("optimizer", "adagrad"), ("momentum", 1), ("tol", -1),
+        ("dual_optimizer", None), ("dual_learning_rate", -0.1), ("class_loss_weight", float("nan")),
+        ("logit_multiplier", 0),
     ],
 }  # fmt: skip
 

@@ -88,9 +88,8 @@ class PaperObjective(Objective):
 class PooledObjective(PaperObjective):
     """The same problem with bounded multipliers, judged on the validation rows of all members together.
 
-    In a group of members every row is a validation row once. A head is judged by its
-    :func:`~openset.stats.selection.penalised_recall` on these rows. The multipliers follow the soft recall, as
-    the weights do.
+    A head is judged by its :func:`~openset.stats.selection.penalised_recall` on these rows. The multipliers
+    follow the soft recall, as the weights do.
     """
 
     patience = 4

@@ -180,8 +180,7 @@ class NetworkBase(OpenSetClassifier):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        if self.members != "auto":
-            check_integer("members", self.members)
+        self._check_members()
         check_integer("hidden", self.hidden)
         check_number("learning_rate", self.learning_rate, open_low=True)
         check_number("l2", self.l2)
@@ -195,6 +194,9 @@ class NetworkBase(OpenSetClassifier):
         check_backbone(self.backbone)
         check_augment(self.augment, self.backbone)
         check_checkpoint(self.checkpoint, self.random_state)
+
+    def _check_members(self) -> None:
+        check_integer("members", self.members)
 
     # ------------------------------------------------------------------ fitting
 

@@ -145,6 +145,10 @@ class CoLOR(ColorBase):
                 "backbone for every group is too slow."
             )
 
+    def _check_members(self) -> None:
+        if self.members != "auto":
+            super()._check_members()
+
     def _resolve(self, n_features: int) -> dict[str, Any]:
         wide, is_small = n_features >= WIDE, self.backbone is not None or self.effort == "fast"
         auto = {

@@ -25,5 +25,5 @@ def test_a_network_is_written_with_its_columns(problem_files, tmp_path):
 
 def test_a_method_without_a_network_is_refused(problem_files, tmp_path):
     refused = call("export", problem_files / "run", "--onnx", tmp_path / "no.onnx")
-    assert refused.exit_code == 2 and "Mahalanobis is no network" in refused.output
+    assert refused.exit_code == 2 and "Mahalanobis has no network" in refused.output
     assert not (tmp_path / "no.onnx").exists()

@@ -12,6 +12,8 @@ from openset._utils.params import check_flag, check_number, check_numbers, takes
 from openset.learn.ledger import Choice
 from openset.methods._heads import HeadOutputs
 from openset.methods._known_classifier import WithKnownClassifier
+from openset.methods.discriminator import bodies_for
+from openset.problem import Problem
 
 if TYPE_CHECKING:
     from openset.persistence.onnx.graph import Value
@@ -51,6 +53,16 @@ class ColorBase(WithKnownClassifier):
         check_numbers("grid", self.grid, "candidate recalls such as (0.02, 0.05, 0.1)", high=1)
         check_flag("joint", self.joint)
         check_number("max_density_ratio", self.max_density_ratio, low=1)
+
+    def _constrained(self, problem: Problem) -> dict[str, Any]:
+        """What the objectives of both rules need."""
+        return {
+            "bodies": bodies_for(problem.n_classes, len(self.grid), self.joint),
+            "grid": np.asarray(self.grid, dtype=np.float64),
+            "groups": self._groups(),
+            "members": self._n_members(),
+            "fpr": self.fpr,
+        }
 
     def head_scores(self, X: Any) -> NDArray[np.float32]:
         """Return the logits of every novelty head, (members, rows, heads), in the order of the grid.

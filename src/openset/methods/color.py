@@ -23,7 +23,6 @@ from openset.methods._presets import (
     WIDE_GROUPS,
     Group,
 )
-from openset.methods.discriminator import bodies_for
 from openset.problem import Decision, FitScores, Floats, Problem, State
 from openset.stats.novelty import novelty_verdict
 from openset.stats.thresholds import share_above, threshold_after_choice
@@ -168,15 +167,7 @@ class CoLOR(ColorBase):
         return as_groups(self._value("groups"))
 
     def _objective(self, problem: Problem) -> PooledObjective:
-        grid = np.asarray(self.grid, dtype=np.float64)
-        return PooledObjective(
-            bodies_for(problem.n_classes, len(grid), self.joint),
-            grid,
-            self._groups(),
-            self._n_members(),
-            fpr=self.fpr,
-            max_density_ratio=self.max_density_ratio,
-        )
+        return PooledObjective(**self._constrained(problem), max_density_ratio=self.max_density_ratio)
 
     def _trained_state(self, problem: Problem, trained: Trained) -> State:
         if not trained.heads:  # fitted without a target

@@ -16,7 +16,6 @@ from openset.methods._color_objective import PaperObjective
 from openset.methods._heads import FitHeads, References
 from openset.methods._network import NetworkClassifier
 from openset.methods._presets import PAPER_GRID, PRESETS, Group
-from openset.methods.discriminator import bodies_for
 from openset.problem import Decision, FitScores, Floats, Problem, State
 from openset.stats.shares import NOT_IDENTIFIED, anchored_share
 
@@ -101,15 +100,7 @@ class PaperCoLOR(ColorBase, NetworkClassifier):
         return [Group(dropout=self._value("dropout"), sharpness=self.logit_multiplier)]
 
     def _objective(self, problem: Problem) -> PaperObjective:
-        grid = np.asarray(self.grid, dtype=np.float64)
-        return PaperObjective(
-            bodies_for(problem.n_classes, len(grid), self.joint),
-            grid,
-            self._groups(),
-            self._n_members(),
-            fpr=self.fpr,
-            class_loss_weight=self.class_loss_weight,
-        )
+        return PaperObjective(**self._constrained(problem), class_loss_weight=self.class_loss_weight)
 
     def _trained_state(self, problem: Problem, trained: Trained) -> State:
         state = super()._trained_state(problem, trained)

@@ -39,3 +39,15 @@ def test_both_share_the_parameters_of_the_constrained_heads(method):
     ]:  # fmt: skip
         with pytest.raises(ValueError, match=message):
             method(**bad)._check_parameters()
+
+
+@pytest.mark.parametrize(("selected", "marked"), [(5, [5]), ([1, 6], [1, 6])])
+def test_head_records_are_plain_and_mark_the_choice(selected, marked):
+    model = PaperCoLOR()
+    model.heads_, model.selected_, model.n_target_ = TABLE, TABLE[selected], 10
+    records = model.head_records()
+    assert [index for index, record in enumerate(records) if record["selected"]] == marked
+    assert records[5] == {"member": 1, "step": 10, "head": 1, "selected": 5 in marked}
+    assert all(type(value) in (int, bool) for record in records for value in record.values())
+    model.n_target_ = 0
+    assert model.head_records() == []

@@ -13,9 +13,9 @@ from openset.shift.draw import (
     divide_truncated,
     draw,
     generator,
+    json_parameters,
     known_classes,
     make_pools,
-    plain,
 )
 
 
@@ -129,7 +129,7 @@ def test_the_seed_is_an_integer(wrong):
 
 def test_parameters_become_json_data():
     given = {"a": np.float64(0.5), "b": (1, np.arange(2)), "c": {("x", "y"): 0.1}, "d": None}
-    assert plain(given) == {"a": 0.5, "b": [1, [0, 1]], "c": [[["x", "y"], 0.1]], "d": None}
+    assert json_parameters(given) == {"a": 0.5, "b": [1, [0, 1]], "c": [[["x", "y"], 0.1]], "d": None}
 
 
 def test_pools_without_known_cells_draw_nothing_known():

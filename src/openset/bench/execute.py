@@ -113,18 +113,15 @@ def _problem_of(run: Run, data_dir: Path | None) -> BenchProblem:
 
 
 def _heads(model: Any, problem: BenchProblem) -> list[dict[str, Any]]:
-    """CoLOR's table of heads as plain values; nothing for other methods."""
+    """CoLOR's table of heads, with metrics of the network that was kept; nothing for other methods."""
     if not hasattr(model, "heads_"):
         return []
-    selected = np.atleast_1d(model.selected_)
-    chosen = {(int(record["member"]), int(record["step"])): int(record["head"]) for record in selected}
-    tested = _tested_heads(model, problem)
-    records = [{name: record[name].item() for name in model.heads_.dtype.names} for record in model.heads_]
+    records, tested = model.head_records(), _tested_heads(model, problem)
+    kept = {(record["member"], record["step"]) for record in records if record["selected"]}
     return [
         {
             **record,
-            "selected": chosen.get((record["member"], record["step"])) == record["head"],
-            **(tested[record["member"], record["head"]] if (record["member"], record["step"]) in chosen else {}),
+            **(tested[record["member"], record["head"]] if (record["member"], record["step"]) in kept else {}),
         }
         for record in records
     ]

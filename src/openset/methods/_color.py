@@ -74,6 +74,16 @@ class ColorBase(WithKnownClassifier):
             raise ValueError("fitted without X_target, so there are no novelty heads: pass X_target to fit.")
         return self._head_outputs(rows)["novelty"]
 
+    def head_records(self) -> list[dict[str, Any]]:
+        """``heads_`` as plain records, each marked whether it was ``selected``; none without a target."""
+        if not self.n_target_:
+            return []
+        names = self.heads_.dtype.names or ()
+        records = [dict(zip(names, row, strict=True)) for row in self.heads_.tolist()]
+        choice = ("member", "step", "head")
+        chosen = {tuple(row) for row in np.atleast_1d(self.selected_)[list(choice)].tolist()}
+        return [{**record, "selected": tuple(record[name] for name in choice) in chosen} for record in records]
+
     def _member_scores(self, outputs: HeadOutputs) -> NDArray[np.floating]:
         chosen = np.broadcast_to(self.selected_["head"], len(outputs["novelty"]))
         return np.stack([novelty[:, head] for novelty, head in zip(outputs["novelty"], chosen, strict=True)])

@@ -221,7 +221,7 @@ def summarise(
         threshold=plain(model.threshold_),
         fpr=stored.fpr,
         listed=_listed(model, scored, stored),
-        heads=_heads(model),
+        heads=[Head(**plain(record)) for record in model.head_records()] if hasattr(model, "heads_") else None,
         history=plain(getattr(model, "history_", [])),
         diagnostics=diagnose(model, notes),
         top_rows=plain(scored.id[order]),
@@ -242,16 +242,6 @@ def _listed(model: Any, scored: ScoredTable, settings: RunSettings) -> ListedRow
         return None
     ratio = assumed_ratio(model, settings.max_density_ratio)
     return ListedRows(settings.fdr, ratio, int(scored.novel_at_fdr.sum()))
-
-
-def _heads(model: Any) -> list[Head] | None:
-    """CoLOR's table of heads, each marked whether it was chosen; other methods have none."""
-    if not hasattr(model, "heads_"):
-        return None
-    chosen = {tuple(row) for row in np.atleast_1d(model.selected_)[["member", "step", "head"]].tolist()}
-    return [
-        Head(**row, selected=(row["member"], row["step"], row["head"]) in chosen) for row in plain(model.heads_)
-    ]
 
 
 def _environment() -> Environment:

@@ -188,11 +188,11 @@ def draw(
     manifest = Manifest(
         recipe=recipe.name,
         seed=int(recipe.seed),
-        parameters=plain(recipe.parameters | {"novel_fraction": recipe.novel_fraction}),
+        parameters=json_parameters(recipe.parameters | {"novel_fraction": recipe.novel_fraction}),
         n_rows=len(recipe.columns[recipe.label]),
         columns={name: column_checksum(values) for name, values in recipe.columns.items()},
-        label=plain({"column": recipe.label, "novel": recipe.novel, "novel_label": novel_label}),
-        proportions=plain(proportions),
+        label=json_parameters({"column": recipe.label, "novel": recipe.novel, "novel_label": novel_label}),
+        proportions=json_parameters(proportions),
         sizes={part: len(chosen) for part, chosen in drawn.items()},
         novel_fraction=fractions["target"] or 0.0,
         test_novel_fraction=fractions["test_target"],
@@ -230,14 +230,14 @@ def _novel_rows(
     return needed
 
 
-def plain(value: Any) -> Any:
+def json_parameters(value: Any) -> Any:
     """Parameters as JSON data."""
     if isinstance(value, Mapping):
         if all(isinstance(key, str) for key in value):
-            return {key: plain(item) for key, item in value.items()}
-        return [[plain(key), plain(item)] for key, item in value.items()]
+            return {key: json_parameters(item) for key, item in value.items()}
+        return [[json_parameters(key), json_parameters(item)] for key, item in value.items()]
     if isinstance(value, (list, tuple)):
-        return [plain(item) for item in value]
+        return [json_parameters(item) for item in value]
     if isinstance(value, np.ndarray):
         return value.tolist()
     if isinstance(value, np.generic):

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from openset._utils.extras import require
 from openset.bench.results import Block, Results, Row
 from openset.bench.spec import METRICS, FigureSpec
-from openset.errors import MissingExtraError
 
 FORMATS = (".svg", ".png")
 
@@ -20,11 +20,9 @@ def draw(results: Results, path: Path) -> None:
     if path.suffix not in FORMATS:
         raise ValueError(f"cannot draw to {str(path)!r}: the name must end in {' or '.join(FORMATS)}.")
     spec = results.spec.figure or FigureSpec("bars", results.spec.metrics, "novel class")
-    try:
-        import matplotlib as mpl
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingExtraError("drawing figures", "plot") from None
+    mpl = require("matplotlib", "drawing figures", "plot")
+    from matplotlib.figure import Figure
+
     series = _series(results.blocks) if spec.kind == "lines" else None
     if series is not None and not series:
         raise ValueError(f"{results.spec.name} sweeps nothing: lines need `sweep` or `x` in the spec.")

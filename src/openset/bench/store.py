@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from openset._utils.extras import require
 from openset.bench.provenance import code_version, environment
 from openset.bench.runs import Run, RunResult
 
@@ -259,13 +260,9 @@ def export(rows: list[dict[str, Any]], path: Path) -> None:
             writer.writeheader()
             writer.writerows(rows)
     elif path.suffix == ".parquet":
-        try:
-            import pyarrow as pa
-            from pyarrow import parquet
-        except ImportError:
-            from openset.errors import MissingExtraError
+        pa = require("pyarrow", "exporting to Parquet", "data")
+        from pyarrow import parquet
 
-            raise MissingExtraError("exporting to Parquet", "data") from None
         parquet.write_table(pa.table({name: [row.get(name) for row in rows] for name in columns}), path)
     else:
         raise ValueError(f"cannot export to {str(path)!r}: the name must end in .csv or .parquet.")

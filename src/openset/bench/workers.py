@@ -17,9 +17,9 @@ from itertools import islice
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 
+from openset._utils.extras import require
 from openset.bench.execute import execute_on_one_thread
 from openset.bench.runs import Run, RunResult
-from openset.errors import MissingExtraError
 
 ATTEMPTS = 2
 """A run whose worker died is tried once more; if that worker dies too, the run has failed."""
@@ -123,10 +123,7 @@ def ray_results(
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     # the future default of Ray, which warns on every start without it
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
-    try:
-        import ray
-    except ImportError:
-        raise MissingExtraError("--on ray", "ray") from None
+    ray = require("ray", "--on ray", "ray")
     if os.environ.get("RAY_ADDRESS"):
         ray.init(log_to_driver=False)
     else:

@@ -149,15 +149,11 @@ def _draw(runs: list[DemoRun], out: Path) -> None:
     """Draw the histograms of the scores, one panel per method."""
     import numpy as np
 
-    from openset.errors import MissingExtraError
+    from openset._utils.extras import require
     from openset.registry import get_method
     from openset.shift.digits import NOVEL_DIGIT
 
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingExtraError("the histogram", "plot") from None
-    figure = Figure(figsize=(12, 3.9), layout="constrained")
+    figure = require("matplotlib.figure", "the histogram", "plot").Figure(figsize=(12, 3.9), layout="constrained")
     for axis, run in zip(figure.subplots(1, len(runs)), runs, strict=True):
         bins = np.histogram_bin_edges(run.score, bins=30)
         axis.hist(run.score[~run.is_novel], bins, color="#4c78a8", alpha=0.75, label="known digits")

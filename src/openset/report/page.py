@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from openset._utils.extras import require
 from openset._utils.files import write_atomically
-from openset.errors import MissingExtraError
 from openset.pipeline.summary import Head, ResultSummary
 from openset.report.charts import chart_data
 from openset.report.content import excerpt, label_text, novel_name
@@ -148,10 +148,9 @@ def _shares_above(data: ReportData) -> dict[str, float] | None:
 
 @cache
 def _template() -> Any:
-    try:  # torch brings it along, so that it is missing only where somebody took it out
-        from jinja2 import BaseLoader, Environment, StrictUndefined
-    except ImportError:
-        raise MissingExtraError("the report", "report") from None
+    # torch brings it along, so that it is missing only where somebody took it out
+    require("jinja2", "the report", "report")
+    from jinja2 import BaseLoader, Environment, StrictUndefined
 
     environment = Environment(
         loader=BaseLoader(), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True

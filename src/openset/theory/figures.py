@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from openset.errors import MissingExtraError
+from openset._utils.extras import require
 from openset.theory._quadratic_program import FloatArray
 from openset.theory.conditions import STATEMENTS, theorem_conditions
 from openset.theory.problem import RULES, Rule
@@ -22,11 +22,8 @@ _COLOURS: dict[Rule, str] = {"dd": "#b2182b", "color": "#2166ac"}
 
 def _figure(width: float, height: float) -> Any:
     """A figure without pyplot, which would choose a backend for the caller."""
-    try:
-        from matplotlib.figure import Figure
-    except ModuleNotFoundError as error:
-        raise MissingExtraError("drawing figures", "plot") from error
-    return Figure(figsize=(width, height), layout="constrained")
+    figure = require("matplotlib.figure", "drawing figures", "plot")
+    return figure.Figure(figsize=(width, height), layout="constrained")
 
 
 def draw_sweeps(r_eta: Sequence[Outcome], theta: Sequence[Outcome], path: Path, *, novel_share: float) -> None:

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from openset._utils.extras import require
 from openset._utils.files import write_atomically
 from openset._version import __version__
-from openset.errors import MissingExtraError
 from openset.persistence.onnx.graph import IR_VERSION, OPSET, Graph, Value
 from openset.persistence.onnx.pooling import pooled_logits, pooled_scores
 from openset.persistence.onnx.scores import onnx_msp
@@ -23,10 +23,8 @@ def to_onnx(model: Any, path: str | PathLike[str]) -> None:
 
     check_is_fitted(model)
     _check_exportable(model)
-    try:
-        from onnx import TensorProto, checker, helper
-    except ImportError:
-        raise MissingExtraError("Export to ONNX", "onnx") from None
+    require("onnx", "Export to ONNX", "onnx")
+    from onnx import TensorProto, checker, helper
 
     graph = Graph()
     score, probabilities, label = _answers(graph.value("x"), model)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from openset.methods.cac import CAC
     from openset.methods.color import CoLOR
     from openset.methods.color_paper import ConOp, PaperCoLOR
+    from openset.methods.deep_knn import DeepKNN
     from openset.methods.discriminator import DomainDiscriminator
     from openset.methods.knn import KNN
     from openset.methods.mahalanobis import Mahalanobis
@@ -61,6 +62,7 @@ _HOME = {
     "ZOC": "openset.methods.names",
     "CoLOR": "openset.methods.color",
     "ConOp": "openset.methods.color_paper",
+    "DeepKNN": "openset.methods.deep_knn",
     "DomainDiscriminator": "openset.methods.discriminator",
     "Energy": "openset.methods.softmax_scores",
     "Entropy": "openset.methods.softmax_scores",
@@ -97,6 +99,7 @@ __all__ = [
     "ZOC",
     "CoLOR",
     "ConOp",
+    "DeepKNN",
     "DomainDiscriminator",
     "Energy",
     "Entropy",

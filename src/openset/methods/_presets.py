@@ -104,6 +104,8 @@ PRESETS["conop"] = PRESETS["color_paper"]
 for _name in ("source_only", "msp", "entropy", "mls", "energy"):
     PRESETS[_name] = PRESETS["dd"]
 """The paper has no row for them; their classifier trains like the discriminator's class head."""
+PRESETS["deep_knn"] = {name: {**values, "epochs": 200} for name, values in PRESETS["dd"].items()}
+"""The same classifier. Its epochs are those of the source, so with them it trains as long as the paper does."""
 PRESETS["boda"] = {
     "amazon_reviews": {**_AMAZON, "learning_rate": 1e-3},
     "cifar100": {**_CIFAR, "learning_rate": 1e-3, "l2": 3e-3},

@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 import openset
-from openset import CoLOR, PaperCoLOR, SourceOnly
+from openset import CoLOR, DeepKNN, PaperCoLOR, SourceOnly
 from openset.cli import app
 from openset.data import read_table
 from openset.errors import FitWarning, MissingExtraError
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::openset.errors.FitWarning")
 
 
 def test_every_method_is_exported_or_refused():
-    assert {m.name for m in methods()} == {*NETWORKS, *OTHERS}
+    assert {m.name for m in methods()} == {*NETWORKS, *OTHERS, "deep_knn"}
 
 
 def run_graph(path, X):
@@ -65,6 +65,13 @@ def test_scores_are_equal(name, members, tmp_path):
 def test_methods_without_a_network_say_so(name, tmp_path):
     model = Subject(get_method(name).make()).fitted
     with pytest.raises(ValueError, match="has no network, so it has no ONNX graph"):
+        model.to_onnx(tmp_path / "m.onnx")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_search_in_stored_rows_is_refused(small, tmp_path):
+    model = DeepKNN(max_steps=5, random_state=0, fpr=0.1).fit(small.X, small.y, small.X_target)
+    with pytest.raises(ValueError, match="searches its source rows, which an ONNX graph does not do"):
         model.to_onnx(tmp_path / "m.onnx")
     assert not list(tmp_path.iterdir())
 

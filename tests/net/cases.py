@@ -96,6 +96,7 @@ _OTHERS = {
     "msp": "MSP",
     "entropy": "Entropy",
     "mls": "MLS",
+    "deep_knn": "DeepKNN",
     "energy": "Energy",
     "upu": "UPU",
     "nnpu": "NNPU",

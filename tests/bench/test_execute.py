@@ -18,6 +18,7 @@ def test_executing_gives_metrics_heads_times_and_warnings(monkeypatch):
     assert result.failure == ""
     assert 0 <= result.metrics["auroc"] <= 1 and result.metrics["n_novel"] == 4
     assert result.metrics["novel_fraction"] == 0.1
+    assert 0 <= result.metrics["called"] <= 1 and 0 < result.metrics["p_value"] <= 1
     assert len(result.heads) == 3 * 2 * 2 and sum(head["selected"] for head in result.heads) == 1
     assert {"step", "head", "fpr", "recall", "candidate_recall", "feasible"} <= set(result.heads[0])
     tested = [head["auprc"] for head in result.heads if "auprc" in head]

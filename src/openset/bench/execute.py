@@ -22,7 +22,7 @@ from openset.bench.runs import Run, RunResult
 from openset.learn.memory import TrainingMemory
 from openset.methods._network import NetworkClassifier
 from openset.registry import get_method
-from openset.stats.metrics import auprc, auroc, evaluate, oscr
+from openset.stats.metrics import auprc, auroc, evaluate, oscr, top1
 
 _TRAINING = TrainingMemory()
 """Source-only, MSP, entropy, maximum logit and energy follow each other in a split, and share one training."""
@@ -54,7 +54,7 @@ def _fitted(run: Run, data_dir: Path | None) -> RunResult:
         warnings.simplefilter("always")
         model.fit(problem.X, problem.y, problem.X_target)
         fitted = time.perf_counter()
-        metrics = evaluate(model, problem.X_test, problem.y_test).to_dict()
+        metrics = _metrics(model, problem)
     scored, cpu = time.perf_counter(), time.process_time() - cpu
     estimate, heads = model.novel_fraction_, _heads(model, problem)
     tested = [head["auprc"] for head in heads if "auprc" in head]
@@ -78,6 +78,20 @@ def _fitted(run: Run, data_dir: Path | None) -> RunResult:
         stand_in_for=problem.stand_in_for,
         warnings=sorted({str(warning.message) for warning in caught}),
     )
+
+
+def _metrics(model: Any, problem: BenchProblem) -> dict[str, float]:
+    """Metrics of the test rows, and what was said of the target; without new test rows those that need none."""
+    novel = problem.y_test == problem.novel_label
+    if novel.any():
+        metrics = evaluate(model, problem.X_test, problem.y_test).to_dict()
+    else:
+        correct = model.predict_known(problem.X_test) == problem.y_test
+        metrics = {"top1": top1(novel, correct), "n_known": len(novel), "n_novel": 0}
+    metrics["called"] = float((model.fit_scores_.target_score > model.threshold_).mean())
+    if hasattr(model, "novelty_test_"):
+        metrics["p_value"] = float(model.novelty_test_.p_value)
+    return metrics
 
 
 def _solved(solve: Callable[..., dict[str, float]], run: Run, data_dir: Path | None) -> RunResult:
@@ -113,10 +127,16 @@ def _problem_of(run: Run, data_dir: Path | None) -> BenchProblem:
 
 
 def _heads(model: Any, problem: BenchProblem) -> list[dict[str, Any]]:
-    """CoLOR's table of heads, with metrics of the network that was kept; nothing for other methods."""
+    """CoLOR's table of heads, with metrics of the network that was kept if there are new test rows.
+
+    Nothing for other methods.
+    """
     if not hasattr(model, "heads_"):
         return []
-    records, tested = model.head_records(), _tested_heads(model, problem)
+    records = model.head_records()
+    if not (problem.y_test == problem.novel_label).any():
+        return records
+    tested = _tested_heads(model, problem)
     kept = {(record["member"], record["step"]) for record in records if record["selected"]}
     return [
         {

@@ -20,6 +20,8 @@ from openset.stats.comparison import holm, shared_wins, signed_rank_test
 
 Plan = Sequence[tuple[PlannedRun, StoredRun | None]]
 LOWER_IS_BETTER = ("fpr_at_95_tpr",)
+UNRANKED = ("called", "estimated_low", "p_value")
+"""What a method said. No value is the best one without the truth, so none is marked."""
 COLOR_METHODS = ("color", "color_paper")
 
 
@@ -216,10 +218,11 @@ def _value(stored: StoredRun | None, metric: str) -> float:
 
 def _averages(values: NDArray[np.float64], metric: str) -> list[Average]:
     sign = -1.0 if metric in LOWER_IS_BETTER else 1.0
-    wins = shared_wins(sign * values)
+    wins = shared_wins(sign * values) if metric not in UNRANKED else np.zeros(values.shape[1])
     means = [_mean(column[~np.isnan(column)]) for column in values.T]
     printed = [sign * round(mean, 2) for mean in means]
-    best = max((p for p in printed if not np.isnan(p)), default=float("nan"))
+    ranked = [] if metric in UNRANKED else [p for p in printed if not np.isnan(p)]
+    best = max(ranked, default=float("nan"))
     return [
         Average(mean, _sd(column[~np.isnan(column)]), int(won), p == best)
         for mean, column, won, p in zip(means, values.T, wins, printed, strict=True)

@@ -4,7 +4,8 @@
 
     title = "Digits under background shift"
     table = "methods"                     # the default; "heads": all of CoLOR's heads, the selected ones marked;
-                                          # "settings": what shifts, how many classes are new, how large they are
+                                          # "settings": what shifts, how many classes are new, how large they are;
+                                          # "natural": a line for each problem, with and without its new class
 
     [[problem]]
     dataset = "digits"                    # a problem source; `openset bench list` names them; "table": your own
@@ -56,9 +57,12 @@ from openset.shift.recipes import PAPER_SEEDS
 T = TypeVar("T")
 
 METRICS = {"auroc": "AUROC", "auprc": "AUPRC", "oscr": "OSCR", "top1": "top-1", "hos": "HOS", "unk": "UNK",
-           "os": "OS", "os_star": "OS*", "fpr_at_95_tpr": "FPR@95", "best_head_auprc": "best head"}  # fmt: skip
+           "os": "OS", "os_star": "OS*", "fpr_at_95_tpr": "FPR@95", "best_head_auprc": "best head",
+           "called": "called", "estimated_low": "at least", "p_value": "p"}  # fmt: skip
+"""Metrics and their headings. The last three are what a method said: the share of target rows that it called
+novel, the lower end of its estimate of the novel share, and the p-value of its test of a new class."""
 FIGURES = ("bars", "lines")
-TABLES = ("methods", "heads", "settings", "suite")
+TABLES = ("methods", "heads", "settings", "suite", "natural")
 REFERENCE = "color"
 """The label of the method that is judged, and that paired tests compare with every other."""
 NO_PRESET = "none"

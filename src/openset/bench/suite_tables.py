@@ -22,7 +22,7 @@ _JUDGED = ("auprc", "oscr", "top1")
 
 def suite_table(results: Results) -> Table:
     """AUPRC of every method, and of the default's best head by test labels, by cell; means over cells."""
-    labels = _labels(results)
+    labels = method_labels(results)
     parts = _parts(results)
     sections = [
         Section(
@@ -51,7 +51,7 @@ def suite_tests_table(results: Results) -> Table:
     metrics = [metric for metric in results.spec.metrics if metric in _JUDGED]
     sections = [
         Section(f"Against {label}: {title}", tuple(_differences(blocks, label, metrics)))
-        for label in _labels(results)
+        for label in method_labels(results)
         if label != REFERENCE
         for title, blocks in _parts(results).items()
     ]
@@ -76,7 +76,8 @@ def paired_p(difference: NDArray[np.float64]) -> float:
     return float(ttest_1samp(difference, 0).pvalue)
 
 
-def _labels(results: Results) -> list[str]:
+def method_labels(results: Results) -> list[str]:
+    """The labels of all methods, in the order of the spec."""
     return list(dict.fromkeys(row.label for block in results.blocks for row in block.rows))
 
 
@@ -126,17 +127,17 @@ def _gains(block: Block, label: str, metric: str) -> NDArray[np.float64]:
 
 
 def _line(name: str, blocks: Sequence[Block], labels: Sequence[str]) -> tuple[Cell, ...]:
-    means = {label: _mean(blocks, label, "auprc") for label in labels}
+    means = {label: mean_over_cells(blocks, label, "auprc") for label in labels}
     best = max(means.values())
     return (
         Cell(name),
         *(Cell(f"{means[label]:.3f}", bold=means[label] == best) for label in labels),
-        Cell(f"{_mean(blocks, REFERENCE, 'best_head_auprc'):.3f}", dim=True),
+        Cell(f"{mean_over_cells(blocks, REFERENCE, 'best_head_auprc'):.3f}", dim=True),
         *(Cell(f"{means[REFERENCE] - means[label]:+.3f}") for label in labels if label != REFERENCE),
     )
 
 
-def _mean(blocks: Sequence[Block], label: str, metric: str) -> float:
+def mean_over_cells(blocks: Sequence[Block], label: str, metric: str) -> float:
     """The mean over cells of the mean over splits; NaN if a method has no values."""
     found = [row.values[metric] for block in blocks for row in block.rows if row.label == label]
     means = [float(np.nanmean(values)) for values in found if not np.isnan(values).all()]

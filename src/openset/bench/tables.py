@@ -7,9 +7,10 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from openset.bench.natural_tables import natural_table, null_table
 from openset.bench.paper import paper_figures
 from openset.bench.problems import get_source
-from openset.bench.results import Block, Comparison, Results, Row, by_block, mean_and_sd
+from openset.bench.results import UNRANKED, Block, Comparison, Results, Row, by_block, mean_and_sd
 from openset.bench.runs import PlannedRun
 from openset.bench.spec import METRICS, REFERENCE
 from openset.bench.suite_tables import suite_table, suite_tests_table
@@ -19,7 +20,7 @@ from openset.shift.recipes import PAPER_SEEDS
 
 TESTABLE_SPLITS = 6
 """With fewer pairs the p of a two-sided signed-rank test cannot be below .05 (2 / 2⁵ = .06)."""
-_WITHOUT_WINS = ("top1",)
+_WITHOUT_WINS = ("top1", *UNRANKED)
 """The paper counts wins for the open-set metrics only."""
 HEAD_QUANTITIES = {"recall": "target recall on validation rows", "fpr": "source FPR on validation rows",
                    "auroc": "AUROC", "auprc": "AUPRC", "oscr": "OSCR"}  # fmt: skip
@@ -32,6 +33,9 @@ def tables_of(results: Results) -> list[Table]:
     """The tables to show for an experiment: those that its spec names, and paired tests where possible."""
     if results.spec.table == "suite":
         return [suite_table(results), suite_tests_table(results), main_table(results)]
+    if results.spec.table == "natural":
+        found = (natural_table(results), null_table(results), main_table(results))
+        return [table for table in found if table is not None]
     if results.spec.table == "settings":
         return [settings_table(results)]
     heads = heads_table(results) if results.spec.table == "heads" else None

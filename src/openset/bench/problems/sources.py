@@ -53,6 +53,8 @@ class ProblemSource:
     stand_in: str = ""
     shift_of: str = "subtypes"
     """What has other shares in target than in source."""
+    is_natural: bool = False
+    """Whether the target comes from elsewhere, so that all its rows may have moved."""
     preset: str = ""
     """The preset to use instead of that of the dataset it replaces."""
     prepare: Callable[[Path | None, str | None, bool], object] | None = None
@@ -72,10 +74,11 @@ _SOURCES: dict[str, ProblemSource] = {}
 
 
 def _registered() -> dict[str, ProblemSource]:
-    from openset.bench.problems import bundled, datasets, own_table  # they import this module
+    from openset.bench.problems import bundled, datasets, natural, own_table  # they import this module
 
     if not _SOURCES:
-        _SOURCES.update({s.name: s for s in (*bundled.SOURCES, *datasets.SOURCES, own_table.SOURCE)})
+        sources = (*bundled.SOURCES, *datasets.SOURCES, *natural.SOURCES, own_table.SOURCE)
+        _SOURCES.update({source.name: source for source in sources})
     return _SOURCES
 
 

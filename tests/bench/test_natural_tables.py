@@ -92,6 +92,16 @@ def test_nulls_show_what_was_said_of_them(results):
     assert texts(found) == [["traffic, none novel", "1 of 2", "–"]]
 
 
+def test_a_section_that_no_method_has_values_for_is_left_out(tmp_path):
+    found = fill(tmp_path / "runs.sqlite", SPEC.replace('[[method]]\nname = "color"\n', ""))
+    assert [section.title for section in null_table(found).sections] == [
+        "Share of target rows called novel",
+        "The novel share is stated to be at least",
+    ]
+    unasked = fill(tmp_path / "others.sqlite", SPEC.replace(', "estimated_low"', ""))
+    assert len(null_table(unasked).sections) == 2
+
+
 def test_a_spec_shows_both_and_the_methods_and_marks_no_share_as_the_best(results):
     tables = tables_of(results)
     assert [table.title for table in tables[:2]] == [

@@ -56,7 +56,7 @@ def null_table(results: Results) -> Table | None:
     sections = [
         Section(title, tuple(_said(block, labels, metric, text) for block in blocks))
         for title, (metric, text) in shown.items()
-        if metric in results.spec.metrics
+        if _is_known(blocks, metric)
     ]
     notes = ("Means over seeds. A method without a test of a new class has no p.",)
     return Table("The same targets without their new class", ("problem", *labels), tuple(sections), notes)
@@ -64,6 +64,12 @@ def null_table(results: Results) -> Table | None:
 
 def _is_null(block: Block) -> bool:
     return block.novel_fraction == 0
+
+
+def _is_known(blocks: Sequence[Block], metric: str) -> bool:
+    """Whether any run has a value of the metric."""
+    values = [row.values[metric] for block in blocks for row in block.rows if metric in row.values]
+    return any(not np.isnan(of_row).all() for of_row in values)
 
 
 def _is_natural(results: Results, block: Block) -> bool:

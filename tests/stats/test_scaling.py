@@ -5,6 +5,9 @@ import pytest
 
 from openset.stats.scaling import (
     NO_SCALING,
+    WIDER,
+    WIDEST,
+    Moments,
     channel_axis,
     check_single_precision,
     fit_image_scaling,
@@ -13,6 +16,7 @@ from openset.stats.scaling import (
     moments,
     over_cells,
     scale_in_double,
+    unscaled,
 )
 
 random = np.random.default_rng(0)
@@ -126,3 +130,54 @@ def test_rows_too_large_to_square_are_named():
     rows[3, 2] = 1e200
     with pytest.raises(ValueError, match="row 3 has values too large to score"):
         scale_in_double(scaling, rows)
+
+
+def spreads(*sd):
+    """Moments of features with these standard deviations around 0."""
+    return Moments(np.zeros(len(sd)), np.array(sd, dtype=float), 1.0)
+
+
+@pytest.mark.parametrize(
+    ("sd", "rule"),
+    [
+        ([1] * 18 + [WIDER * 0.9] * 2, "global"),
+        ([1] * 18 + [WIDER * 1.1] * 2, "global"),  # a tenth of them: the 90th percentile is 2
+        ([1] * 17 + [WIDER * 1.1] * 3, "feature"),
+        ([1] * 99 + [WIDEST * 0.9], "global"),
+        ([1] * 99 + [WIDEST * 1.1], "feature"),
+        ([1] * 50 + [0] * 50, "global"),  # constant features do not count
+        ([1] * 10 + [1e-14] * 90, "global"),
+        ([1] * 10 + [0.02] * 10, "global"),  # many narrow features are no sign of other units
+        ([0, 0, 0], "global"),
+    ],
+)
+def test_auto_is_by_feature_if_some_features_spread_much_wider_than_the_median(sd, rule):
+    assert fit_scaling(spreads(*sd), None, "auto").rule == rule
+
+
+def test_auto_does_not_depend_on_the_unit_of_all_features_together():
+    for sd in ([1] * 99 + [WIDEST * 1.1], [1] * 99 + [WIDEST * 0.9]):
+        rules = {fit_scaling(spreads(*(unit * np.array(sd))), None, "auto").rule for unit in (1e-3, 1, 1e6)}
+        assert len(rules) == 1
+
+
+def test_a_new_class_far_away_in_one_feature_does_not_change_the_rule():
+    source, target = random.normal(size=(500, 20)), random.normal(size=(500, 20))
+    target[:50, 3] += 40
+    assert fit_scaling(moments(source), moments(target), "auto").rule == "global"
+
+
+@pytest.mark.parametrize("rule", ["global", "feature", None])
+def test_unscaled_rows_are_the_rows(rule):
+    scaling = fit_scaling(moments(TABLE), moments(TABLE + 3), rule)
+    scaled = scale_in_double(scaling, TABLE)
+    np.testing.assert_allclose(unscaled(scaling, scaled), TABLE, rtol=1e-9, atol=1e-9)
+    if rule is None:
+        assert unscaled(scaling, scaled) is scaled
+
+
+def test_unscaled_survives_constant_features():
+    rows = np.column_stack([TABLE[:, 0], np.full(500, 7.0)])
+    for rule in ("global", "feature"):
+        scaling = fit_scaling(moments(rows), None, rule)
+        np.testing.assert_allclose(unscaled(scaling, scaling.apply(rows)), rows, rtol=1e-9, atol=1e-12)

@@ -18,8 +18,8 @@ BLOCK_VALUES = 1 << 20
 """Numbers in a block of rows that are arrays themselves, such as images."""
 SQUARABLE = 1e100
 """Scaled values up to this can be squared and summed in float64 with room to spare."""
-SPREAD_LIMIT = 100.0
-"""Features whose standard deviations differ by more than this factor (10th to 90th percentile) are a table."""
+WIDER, WIDEST = 10.0, 100.0
+"""Features are in different units if a tenth of them, or one, spread this many times as much as the median."""
 
 
 @dataclass(frozen=True)
@@ -83,8 +83,9 @@ def fit_scaling(source: Moments, target: Moments | None, rule: str | None) -> Sc
 
     ``"global"`` centres every feature and divides all by one number, which keeps the geometry of embeddings.
     ``"feature"`` gives every feature unit variance, which a table of different columns needs. ``"auto"`` is
-    resolved to ``"feature"`` where the standard deviations differ by more than ``SPREAD_LIMIT``, else to
-    ``"global"``.
+    resolved to ``"feature"`` where the 90th percentile of the standard deviations is more than ``WIDER`` times
+    their median, or the largest more than ``WIDEST`` times, else to ``"global"``. Nearly constant features do
+    not count: they are no sign of other units, and unit variance would make their noise as large as the rest.
     """
     if rule is None:
         return NO_SCALING
@@ -96,8 +97,8 @@ def fit_scaling(source: Moments, target: Moments | None, rule: str | None) -> Sc
     sd = np.sqrt(variance)
     varying = sd > 1e-12 * np.maximum(1.0, np.abs(mean))
     if rule == "auto":
-        low, high = np.percentile(sd[varying], [10, 90]) if varying.any() else (1.0, 1.0)
-        rule = "feature" if high > SPREAD_LIMIT * low else "global"
+        middle, high, highest = np.percentile(sd[varying], [50, 90, 100]) if varying.any() else (1.0, 1.0, 1.0)
+        rule = "feature" if high > WIDER * middle or highest > WIDEST * middle else "global"
     if rule == "global":
         overall = float(np.sqrt(variance.mean()))
         return Scaling(mean, np.full_like(mean, 1 / overall if varying.any() else 1.0), rule)
@@ -160,6 +161,11 @@ def scale_in_double(scaling: Scaling, x: NDArray[np.floating]) -> NDArray[np.flo
             f"row {row} has values too large to score: they are far outside the range of the fitted rows."
         )
     return scaled
+
+
+def unscaled(scaling: Scaling, scaled: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Rows in their own units, from scaled ones."""
+    return scaled if scaling.rule == "none" else scaled / scaling.factor + scaling.mean
 
 
 def incompatible_features(source: Moments, target: Moments) -> NDArray[np.intp]:

@@ -166,14 +166,17 @@ SHARED = [
     ("fpr", 0), ("fpr", 1.5), ("fpr", "small"), ("members", 0), ("members", 1.5), ("hidden", -3),
     ("learning_rate", 0), ("l2", -1), ("clip", 0), ("batch_size", 0), ("batch_size", True), ("max_steps", 0),
     ("evaluate_every", 2.5), ("validation_fraction", 0), ("validation_fraction", 1), ("standardize", "maybe"),
-    ("grid", ()), ("grid", (0.1, 2)), ("grid", "low"), ("joint", "yes"), ("device", 3), ("backbone", 5),
+    ("grid", ()), ("grid", (0.1, 2)), ("grid", "low"), ("device", 3), ("backbone", 5),
 ]  # fmt: skip
 OWN = {
-    CoLOR: [("effort", "best"), ("groups", ()), ("groups", [(0.1, 1.0)]), ("groups", [(0.1, 0.2, 0)])],
+    CoLOR: [
+        ("effort", "best"), ("groups", ()), ("groups", [(0.1, 1.0)]), ("groups", [(0.1, 0.2, 0)]),
+        ("align", "class"), ("align", None),
+    ],
     PaperCoLOR: [
         ("members", "auto"), ("dropout", 1.0), ("optimizer", "adagrad"), ("momentum", 1), ("tol", -1),
         ("dual_optimizer", None), ("dual_learning_rate", -0.1), ("class_loss_weight", float("nan")),
-        ("logit_multiplier", 0),
+        ("logit_multiplier", 0), ("joint", "yes"),
     ],
 }  # fmt: skip
 

@@ -23,7 +23,17 @@ ALL = ["README.md", *sorted(path.relative_to(ROOT).as_posix() for path in (ROOT 
 
 QUICK = {
     f"docs/{name}.md"
-    for name in ("adding-a-method", "api", "architecture", "cli", "contributing", "index", "theory", "thresholds")
+    for name in (
+        "adding-a-method",
+        "align",
+        "api",
+        "architecture",
+        "cli",
+        "contributing",
+        "index",
+        "theory",
+        "thresholds",
+    )
 }
 """Pages whose examples take about a second; those of the others are slow tests."""
 WIDTH = 100

@@ -52,6 +52,8 @@ class Problem:
     split: Split
     source_moments: Moments
     target_moments: Moments | None
+    target_as_given: NDArray[np.floating] | None = None
+    """The target rows before alignment; None if ``X_target`` was not aligned."""
 
     @property
     def target(self) -> NDArray[np.floating]:

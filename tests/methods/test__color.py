@@ -32,9 +32,9 @@ def test_each_member_is_scored_by_its_own_head_or_all_by_one(selected, heads):
 @pytest.mark.parametrize("method", [CoLOR, PaperCoLOR])
 def test_both_share_the_parameters_of_the_constrained_heads(method):
     assert issubclass(method, ColorBase)
-    assert {"grid", "joint", "max_density_ratio", "classifier"} <= set(method._get_param_names())
+    assert {"grid", "max_density_ratio", "classifier"} <= set(method._get_param_names())
     for bad, message in [
-        ({"grid": (0.1, 1.0)}, "grid entry=1.0"), ({"grid": ()}, "candidate recalls"), ({"joint": 1}, "joint=1"),
+        ({"grid": (0.1, 1.0)}, "grid entry=1.0"), ({"grid": ()}, "candidate recalls"),
         ({"max_density_ratio": 0.9}, "max_density_ratio=0.9"),
     ]:  # fmt: skip
         with pytest.raises(ValueError, match=message):

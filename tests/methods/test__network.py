@@ -124,7 +124,7 @@ def test_where_every_row_is_a_validation_row_each_member_judges_the_classes_of_i
 def test_a_representation_has_every_member_and_body(rows):
     X, y, target = rows
     for joint, width in ((True, 5 * 8), (False, 2 * 5 * 8)):
-        model = fitted(CoLOR(grid=[0.1], groups=[(0.3,)], joint=joint, **QUICK), X, y, target)
+        model = fitted(PaperCoLOR(grid=[0.1], members=5, joint=joint, **QUICK), X, y, target)
         made = model.representation(target)
         assert made.shape == (len(target), width) and np.isfinite(made).all() and made.std() > 0
         np.testing.assert_array_equal(model.representation(target[7:9]), made[7:9])

@@ -13,6 +13,7 @@ from openset.methods._presets import NARROW_GROUPS, WIDE_GROUPS, Group
 from openset.methods.color import as_groups
 from openset.stats.metrics import auprc, auroc, evaluate
 from openset.stats.selection import penalised_recall
+from openset.stats.thresholds import threshold_after_choice
 
 STEPS = {"max_steps": 60, "evaluate_every": 20, "random_state": 0}
 
@@ -20,6 +21,16 @@ STEPS = {"max_steps": 60, "evaluate_every": 20, "random_state": 0}
 @pytest.fixture(scope="module")
 def fitted(small):
     return CoLOR(**STEPS, fpr=0.05).fit(small.X, small.y, small.X_target)
+
+
+def head_score(model, rows):
+    """The mean logit of the chosen head, from which the score starts."""
+    return model.head_scores(rows)[:, :, model.selected_.head].mean(axis=0)
+
+
+def pooled_head(model, rows):
+    """What the score would be without distances."""
+    return model._pooled(model._head_outputs(rows), model.pool_references_)[1]
 
 
 # ---------------------------------------------------------------------- parameters
@@ -31,6 +42,7 @@ def test_there_are_at_most_25_parameters():
 
 FORMER = {
     "selection": "Algorithm 1 is PaperCoLOR",
+    "joint": r"Use PaperCoLOR\(joint=False\), which is ConOp",
     **dict.fromkeys(("multiplier_bounds", "dropout", "logit_multiplier"), "Use groups=.Group.bound, dropout"),
     **dict.fromkeys(("optimizer", "momentum", "tol"), "CoLOR trains with Adam until its choice settles"),
     **dict.fromkeys(("dual_optimizer", "dual_learning_rate", "class_loss_weight"), "Algorithm 1 is PaperCoLOR"),
@@ -73,9 +85,11 @@ def test_what_was_given_is_not_resolved():
 
 
 def test_a_fit_says_what_auto_became_and_leaves_its_parameters_alone(small, fitted):
-    assert fitted.resolved_parameters_ == {"members": 5, "groups": NARROW_GROUPS, "standardize": "global"}
-    assert (fitted.members, fitted.groups, fitted.standardize) == ("auto", "auto", "auto")
-    given = CoLOR(**STEPS, members=2, groups=[(0.2,)], standardize="feature", fpr=0.2)
+    assert fitted.resolved_parameters_ == {
+        "members": 5, "groups": NARROW_GROUPS, "standardize": "global", "align": "none",
+    }  # fmt: skip
+    assert (fitted.members, fitted.groups, fitted.standardize, fitted.align) == ("auto",) * 4
+    given = CoLOR(**STEPS, members=2, groups=[(0.2,)], standardize="feature", align="none", fpr=0.2)
     assert given.fit(small.X, small.y, small.X_target).resolved_parameters_ == {}
 
 
@@ -83,10 +97,16 @@ def test_fast_is_one_network_of_one_group(small):
     fast = CoLOR(**STEPS, fpr=0.2, effort="fast").fit(small.X, small.y, small.X_target)
     assert fast.architecture_.members == 1 and len(fast.heads_) == 3 * 10
     assert set(fast.heads_.bound.tolist()) == {0.1} and set(fast.heads_.sharpness.tolist()) == {0.6}
-    assert fast.resolved_parameters_ == {"members": 1, "groups": (Group(0.1),), "standardize": "global"}
+    assert fast.resolved_parameters_ == {
+        "members": 1, "groups": (Group(0.1),), "standardize": "global", "align": "none",
+    }  # fmt: skip
+    assert fast.alignment_ is None and not hasattr(fast, "voices_")
     same = CoLOR(**STEPS, fpr=0.2, members=1, groups=[(0.1, 0, 0.6)]).fit(small.X, small.y, small.X_target)
-    np.testing.assert_array_equal(fast.novelty_score(small.X_test), same.novelty_score(small.X_test))
-    assert fast.threshold_ == same.threshold_ and fast.novelty_test_ == same.novelty_test_
+    np.testing.assert_array_equal(fast.head_scores(small.X_test), same.head_scores(small.X_test))
+    np.testing.assert_array_equal(fast.novelty_score(small.X_test), head_score(same, small.X_test))
+    assert fast.selected_ == same.selected_ and fast.novelty_test_ == same.novelty_test_
+    own = threshold_after_choice(fast.calibration_scores_, 0.2, n_compared=len(fast.heads_))
+    assert fast.threshold_ == own.value
     # one fifth of the rows chose, tested and set the threshold: no row that was trained on
     assert len(fast.calibration_scores_) == 60 and np.isnan(fast.target_novelty_score_).sum() == 192
 
@@ -144,6 +164,8 @@ def test_bad_groups_say_what_is_expected(small, given, message):
         ({"members": "many"}, "members='many'"),
         ({"max_density_ratio": 0.5}, "max_density_ratio=0.5"),
         ({"backbone": "resnet18", "groups": [(0.1,), (0.3,)]}, "not valid with a backbone: expected one group"),
+        ({"align": "class"}, "align='class' is not valid"),
+        ({"backbone": "resnet18", "align": "coral"}, "align='coral' is not valid with a backbone"),
     ],
 )
 def test_bad_parameters_say_what_is_expected(small, parameters, message):
@@ -188,10 +210,7 @@ def test_one_head_and_step_are_chosen_for_all_members_by_all_validation_rows(fit
     assert (table.multiplier <= table.bound).all()
     assert fitted.selected_.value == table.value.max() and fitted.selected_ in table
     assert fitted.architecture_.members == 5 and len(fitted.head_scores(small.X)) == 5
-    head = fitted.selected_.head
-    np.testing.assert_allclose(
-        fitted.novelty_score(small.X_test), fitted.head_scores(small.X_test)[:, :, head].mean(axis=0), rtol=1e-6
-    )
+    np.testing.assert_allclose(pooled_head(fitted, small.X_test), head_score(fitted, small.X_test), rtol=1e-6)
     steps = sorted({record["step"] for record in fitted.history_})
     members = sorted({record["member"] for record in fitted.history_})
     assert steps == [20, 40, 60] and members in [list(range(first, first + 5)) for first in (0, 5, 10)]
@@ -200,7 +219,16 @@ def test_one_head_and_step_are_chosen_for_all_members_by_all_validation_rows(fit
 def test_every_row_is_a_validation_row_once_and_the_choice_can_be_repeated_from_them(fitted, small):
     assert not np.isnan(fitted.target_novelty_score_).any()
     assert len(fitted.calibration_scores_) == len(small.X)
-    value = penalised_recall(fitted.calibration_scores_, fitted.target_novelty_score_, 12)
+    split, head = fitted.fit_scores_.split, fitted.selected_.head
+    source, target = (
+        np.concatenate([scores[m, fold.validation, head] for m, fold in enumerate(folds)]).astype(np.float64)
+        for scores, folds in (
+            (fitted.head_scores(small.X), split.folds),
+            (fitted.head_scores(small.X_target), split.target_folds),
+        )
+    )
+    assert (len(source), len(target)) == (len(small.X), len(small.X_target))
+    value = penalised_recall(source, target, 12)
     assert value == pytest.approx(fitted.selected_.value, abs=1e-9)
 
 
@@ -237,6 +265,9 @@ def test_training_together_ends_when_no_choice_improves(small):
     model = CoLOR(random_state=0, fpr=0.1, evaluate_every=5, max_steps=2000).fit(small.X, small.y, small.X_target)
     assert model.stop_reason_ == "converged" and model.n_steps_ < 2000
     assert model.n_steps_ - model.heads_.step[model.heads_.value.argmax()] >= 20
+
+
+# ---------------------------------------------------------------------- backbones, and the quality of the ranking
 
 
 class Pixels(torch.nn.Module):

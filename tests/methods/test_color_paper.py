@@ -80,6 +80,14 @@ def test_nothing_is_called_novel_when_no_head_keeps_the_budget(small):
     assert model.novel_fraction_.method == "not identified"
 
 
+def test_one_body_or_two_is_a_parameter_of_the_papers_rule_alone():
+    assert not hasattr(CoLOR(), "joint")
+    for method in (PaperCoLOR, ConOp):
+        assert "joint" in method._get_param_names()
+        with pytest.raises(ValueError, match="joint=1"):
+            method(joint=1)._check_parameters()
+
+
 def test_conop_is_color_without_joint_learning(small):
     conop, separate = ConOp(**QUICK), PaperCoLOR(**QUICK, joint=False)
     assert conop.get_params() == separate.get_params()
@@ -90,12 +98,9 @@ def test_conop_is_color_without_joint_learning(small):
     assert set(conop.architecture_.bodies) == {"known", "novelty"}
 
 
-@pytest.mark.parametrize(
-    "make", [ConOp, lambda **given: CoLOR(joint=False, groups=[(0.2,)], **given)], ids=["paper", "ours"]
-)
-def test_the_class_body_of_its_own_never_sees_the_target(small, make):
+def test_the_class_body_of_its_own_never_sees_the_target(small):
     one, other = (
-        make(max_steps=20, evaluate_every=20, standardize=None, fpr=0.9, random_state=0).fit(small.X, small.y, t)
+        ConOp(max_steps=20, evaluate_every=20, standardize=None, fpr=0.9, random_state=0).fit(small.X, small.y, t)
         for t in (small.X_target, small.X_target[::-1] * 0.5)
     )
     known = [name for name in one.weights_ if ".known." in name]

@@ -77,7 +77,6 @@ _COLOR: dict[str, tuple[Callable[[], Any], Callable[[], BackgroundShift]]] = {
         _openset("CoLOR", max_steps=STEPS, groups=[(0.2, 0.0, 0.6), (0.5, 0.1, 0.8)]),
         table,
     ),
-    "color/two bodies": (_openset("CoLOR", joint=False, max_steps=STEPS), table),
     "color/classifier": (_with_classifier, table),
     "color/backbone": (
         _openset("CoLOR", max_steps=4, evaluate_every=2, backbone="resnet18(width=4, channels=1)"),

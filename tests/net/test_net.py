@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -58,7 +59,9 @@ def expected():
 
 @pytest.mark.parametrize("name", MODELS)
 def test_model_folders_of_an_earlier_openset_score_the_same(name, expected, tmp_path):
-    model = openset.load(FOLDERS / "models" / name)
+    two_bodies = pytest.warns(UserWarning, match="fitted with joint=False, which CoLOR no longer has")
+    with two_bodies if name == "conop-pooled" else nullcontext():
+        model = openset.load(FOLDERS / "models" / name)
     for again in (model, saved_again(model, tmp_path)):
         assert_same(again.novelty_score(expected["X"]), expected[f"{name} score"])
         assert_same(again.predict_proba(expected["X"]), expected[f"{name} probabilities"])

@@ -25,7 +25,7 @@
     [[method]]
     name = "color"
     label = "CoLOR, all grids"
-    parameters = { joint = false }
+    parameters = { align = "none" }
     preset = "none"                       # another preset than the problem's, or the library's defaults
     sweep = { fpr = [0.01, 0.05] }        # one variant for each value; problems sweep an option alike
 

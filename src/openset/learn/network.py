@@ -150,11 +150,18 @@ class Network(nn.Module):
 def onnx_outputs(x: Value, architecture: Architecture, weights: Mapping[str, NDArray[Any]]) -> dict[str, Value]:
     """Return every head's outputs for scaled rows as ONNX nodes, (members, rows, width)."""
     found: dict[str, Value] = {}
-    for name, widths in architecture.bodies.items():
-        body, head = (_under(weights, f"{part}.{name}.") for part in ("bodies", "heads"))
-        z = BODY_KINDS[architecture.body_kinds.get(name, "relu")].onnx(x, body)
-        found |= HEAD_KINDS[architecture.kinds.get(name, "linear")].onnx(z, head, widths)
+    for name, z in onnx_layers(x, architecture, weights).items():
+        head = _under(weights, f"heads.{name}.")
+        found |= HEAD_KINDS[architecture.kinds.get(name, "linear")].onnx(z, head, architecture.bodies[name])
     return found
+
+
+def onnx_layers(x: Value, architecture: Architecture, weights: Mapping[str, NDArray[Any]]) -> dict[str, Value]:
+    """Return every body's output for scaled rows as ONNX nodes, (members, rows, hidden)."""
+    return {
+        name: BODY_KINDS[architecture.body_kinds.get(name, "relu")].onnx(x, _under(weights, f"bodies.{name}."))
+        for name in architecture.bodies
+    }
 
 
 def _under(weights: Mapping[str, NDArray[Any]], prefix: str) -> dict[str, NDArray[Any]]:

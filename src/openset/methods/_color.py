@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from openset._utils.params import check_flag, check_number, check_numbers, takes_parameters_of
+from openset._utils.params import check_number, check_numbers, takes_parameters_of
 from openset.learn.ledger import Choice
 from openset.methods._heads import HeadOutputs
 from openset.methods._known_classifier import WithKnownClassifier
@@ -25,7 +25,6 @@ class ColorBase(WithKnownClassifier):
     Parameters
     ----------
     grid : candidate recalls α̂, one for each novelty head
-    joint : train one body for classes and novelty heads (True), or one body for each (False)
     max_density_ratio : B, how many times as common a known kind of row may be in target as in source
     """
 
@@ -39,25 +38,22 @@ class ColorBase(WithKnownClassifier):
         self,
         *,
         grid: Sequence[float],
-        joint: bool = True,
         max_density_ratio: float = 12.0,
         **shared: Any,
     ) -> None:
         super().__init__(**shared)
         self.grid = grid
-        self.joint = joint
         self.max_density_ratio = max_density_ratio
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_numbers("grid", self.grid, "candidate recalls such as (0.02, 0.05, 0.1)", high=1)
-        check_flag("joint", self.joint)
         check_number("max_density_ratio", self.max_density_ratio, low=1)
 
-    def _constrained(self, problem: Problem) -> dict[str, Any]:
-        """What the objectives of both rules need."""
+    def _constrained(self, problem: Problem, *, joint: bool = True) -> dict[str, Any]:
+        """What the objectives of both rules need; ``joint`` is one body for classes and novelty heads."""
         return {
-            "bodies": bodies_for(problem.n_classes, len(self.grid), self.joint),
+            "bodies": bodies_for(problem.n_classes, len(self.grid), joint),
             "grid": np.asarray(self.grid, dtype=np.float64),
             "groups": self._groups(),
             "members": self._n_members(),
@@ -67,12 +63,12 @@ class ColorBase(WithKnownClassifier):
     def head_scores(self, X: Any) -> NDArray[np.float32]:
         """Return the logits of every novelty head, (members, rows, heads), in the order of the grid.
 
-        ``novelty_score`` is computed from the selected head. The others show the scores of another choice.
+        The selected head is what ``novelty_score`` starts from. The others show the scores of another choice.
         """
         rows = self._scoring_rows(X)
         if not self.n_target_:
             raise ValueError("fitted without X_target, so there are no novelty heads: pass X_target to fit.")
-        return self._head_outputs(rows)["novelty"]
+        return self._head_outputs(self._aligned(rows))["novelty"]
 
     def head_records(self) -> list[dict[str, Any]]:
         """``heads_`` as plain records, each marked whether it was ``selected``; none without a target."""

@@ -5,19 +5,17 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from openset.align.auto import Chosen
 from openset.methods._heads import FitHeads
+from openset.methods._voices import COHERENT, Trust
 from openset.problem import Problem
-from openset.stats.diagnostics import (
-    Diagnostic,
-    agreement_of_members,
-    constraint_kept,
-    score_diagnostics,
-    support_of_known,
-)
+from openset.stats.diagnostics import Diagnostic, score_diagnostics, support_of_known
 from openset.stats.neighbours import distance_score
 from openset.stats.novelty import NoveltyVerdict
 from openset.stats.validation_scores import ValidationScores
 
+MOST_NOVEL = 0.5
+"""A larger share is no new class but a batch that moved."""
 _MOST_ROWS = 2000
 """Distances are computed to at most this many source rows."""
 
@@ -54,20 +52,37 @@ def verdict_diagnostics(
     verdict: NoveltyVerdict,
     problem: Problem,
     *,
-    member_scores: Logits,
     called_novel: NDArray[np.bool_],
-    recall: float,
-    candidate_recall: float,
     fpr: float,
 ) -> list[Diagnostic]:
-    """Return all diagnostics of a verdict; ``member_scores`` and ``called_novel`` are of the target rows."""
-    found = [*score_diagnostics(validation, verdict, fpr=fpr), constraint_kept(recall, candidate_recall)]
-    if len(member_scores) > 1:
-        found.append(agreement_of_members(member_scores, max(verdict.fraction.value, 0.01)))
+    """Return the diagnostics of a verdict that need no heads; ``called_novel`` is of the target rows."""
+    found = score_diagnostics(validation, verdict, fpr=fpr)
     if problem.X.ndim == 2:
         known = problem.target[~called_novel]
         found.append(support_of_known(_some(problem.X), _some(known)))
     return found
+
+
+def voice_diagnostics(alignment: Chosen, trust: Trust, proved_by_heads: bool) -> list[Diagnostic]:
+    """Return whether the batch moved as a whole, and whether the score follows heads or distances."""
+    before, after, limit = alignment.before, alignment.after, alignment.before.limit
+    left = before if after is None else after
+    words = (
+        f"Among the rows around half of the target rows, at most {100 * before.overlap:.0f} % are source rows; "
+        f"below {100 * limit:.0f} % the whole batch moved."
+    )
+    if before.is_moved:
+        undone = "Aligning it did not undo this" if left.is_moved else "It was aligned with source"
+        words += f" {undone}: shares and tests that assume an unmoved batch cannot tell. Look at the rows."
+    moved = Diagnostic("batch that moved", before.overlap, limit, not before.is_moved, words)
+    lead = "distances to source" if trust.distances_lead else "the novelty heads"
+    test = "the heads" if proved_by_heads else "distances, because a group far from source contradicts the heads"
+    words = (
+        f"The score follows {lead}: the rows far from source form a group by {trust.coherence:.2f} (distances "
+        f"lead from {COHERENT[1]:g} on), and {100 * trust.agreement:.0f} % of the highest rows of both agree. "
+        f"The test is by {test}."
+    )
+    return [moved, Diagnostic("voices", trust.coherence, None, True, words)]
 
 
 def _some(rows: NDArray[np.floating]) -> NDArray[np.float64]:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from openset.learn.batches import ScaledRows, head_outputs
 from openset.learn.network import Network
-from openset.problem import Rows
+from openset.problem import Floats, Rows
 
 HeadOutputs = dict[str, NDArray[np.float32]]
 """Outputs of every head, (members, rows, width)."""
@@ -36,6 +36,8 @@ class FitHeads:
 
     source: RowOutputs
     target: HeadOutputs
+    distances: tuple[Floats, Floats] | None = None
+    """CoLOR's distances to source that a test may hear, of source and of target rows."""
 
 
 @dataclass(frozen=True, eq=False)

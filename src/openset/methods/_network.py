@@ -401,9 +401,13 @@ class NetworkBase(OpenSetClassifier):
         Outputs of members, and of bodies where there are two, are concatenated. Each has its own axes, so a mean
         over members would mix unrelated axes. Concatenated, their squared distances add up.
         """
-        rows = ScaledRows(self._scoring_rows(X), self.scaling_)
+        rows = ScaledRows(self._aligned(self._scoring_rows(X)), self.scaling_)
         outputs = head_outputs(self._network(), rows, representation=True)
         return np.concatenate([z for body in self.architecture_.bodies for z in outputs[body]], axis=1)
+
+    def _aligned(self, rows: NDArray[np.floating]) -> NDArray[np.floating]:
+        """Return target rows as the network takes them: unchanged, unless a method aligns them with source."""
+        return rows
 
     def _network(self, architecture: Any = None, weights: Any = None) -> Network:
         """Return the fitted network, or one of the given architecture and weights."""
@@ -413,6 +417,14 @@ class NetworkBase(OpenSetClassifier):
             template_of(self.backbone),
             self.device,
         )
+
+    def _onnx_score(self, x: Value, pooled: Value) -> Value:
+        """Return the score of a model from its rows and the pooled score of its members, as ONNX nodes."""
+        return pooled
+
+    def _onnx_aligned(self, x: Value) -> Value:
+        """Return scaled rows as ``_aligned`` does it, as ONNX nodes."""
+        return x
 
     def _onnx_heads(self, x: Value) -> dict[str, Value]:
         """Return outputs of every head for scaled rows, as ONNX nodes."""

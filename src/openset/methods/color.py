@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from openset._utils.arrays import make_records
 from openset._utils.params import check_choice, check_number, takes_parameters_of
+from openset.align.auto import Chosen, check_align, choose_alignment
+from openset.align.base import Alignment
+from openset.learn.seeds import child_seed
 from openset.learn.train import Trained
 from openset.methods._color import ColorBase, row_of
-from openset.methods._color_decision import validation_scores, verdict_diagnostics
+from openset.methods._color_decision import (
+    MOST_NOVEL,
+    validation_scores,
+    verdict_diagnostics,
+    voice_diagnostics,
+)
 from openset.methods._color_objective import PooledObjective
+from openset.methods._distances import Views, thinned
 from openset.methods._heads import FitHeads, References
 from openset.methods._presets import (
     BACKBONE_GROUPS,
@@ -23,12 +34,22 @@ from openset.methods._presets import (
     WIDE_GROUPS,
     Group,
 )
+from openset.methods._voices import Voices, fit_voices, has_voices
+from openset.methods._voices_onnx import OnnxViews, voice_score
 from openset.problem import Decision, FitScores, Floats, Problem, State
-from openset.stats.novelty import novelty_verdict
+from openset.stats.diagnostics import Diagnostic, agreement_of_members, constraint_kept
+from openset.stats.novelty import NoveltyVerdict, novelty_verdict
+from openset.stats.scaling import BLOCK, Scaling, fit_scaling, scale_in_double, unscaled
 from openset.stats.thresholds import share_above, threshold_after_choice
+from openset.stats.validation_scores import ValidationScores
+
+if TYPE_CHECKING:
+    from openset.persistence.onnx.graph import Value
 
 _PAPER = "Algorithm 1 is PaperCoLOR (method color_paper)."
 _GROUPS = "Use groups=[Group(bound, dropout, sharpness), ...]."
+_VOICES = 1_000_000
+"""The child of the fit's seed that voices use; the split and the members have the first ones."""
 
 
 class CoLOR(ColorBase):
@@ -40,13 +61,21 @@ class CoLOR(ColorBase):
         minimise   CE(classes) + Σ_h mean_source softplus(h) + l2·Σ p²
         subject to mean_target 1[h > 0] ≥ α̂_h   for every head
 
-    The default in five sentences. It trains five networks, each of which leaves out another fifth of the rows
+    The default in six sentences. It trains five networks, each of which leaves out another fifth of the rows
     for validation, so every row is scored by a network that did not train on it. A network has ten heads, each
     with another candidate recall. The multipliers of the constraints are bounded, so a head that asks for too
     much fails alone and does not turn the network into a detector of the shift. On all validation rows together,
     the head and the step are chosen that call most target rows novel for the fewest source rows; this is done
-    for groups of networks with different bounds, and the best group is kept. The threshold is set so that at
-    most ``fpr`` of source rows lie above it, corrected for how much was compared.
+    for groups of networks with different bounds, and the best group is kept. The score of a row comes from this
+    head and from distances to source, each trusted as far as the target itself supports it, and both are smoothed
+    over neighbouring target rows. The threshold is set so that at most ``fpr`` of source rows lie above it,
+    corrected for how much was compared.
+
+    Sometimes a batch moved as a whole: another laboratory, a drifting instrument. Its rows are then aligned with
+    source, and distances lead the score; they are followed alone if the alignment did not undo the move. If the
+    batch did not move, the head is followed alone, unless the rows far from source form a group.
+    ``effort="fast"`` uses the head alone and aligns nothing. So do fits on rows that are not vectors, with a
+    backbone, or on fewer than 40 rows of a domain.
 
     The paper's rule is :class:`~openset.methods.color_paper.PaperCoLOR`. Both assume that the new class is
     separable from source, and that every known subtype of the target has some source rows. Known subtypes
@@ -57,10 +86,12 @@ class CoLOR(ColorBase):
     grid : candidate recalls α̂, one for each novelty head
     groups : settings of each group of networks, ``[Group(bound, dropout, sharpness), ...]``; ``members`` networks
         are trained for each group, and those of the best group are kept
-    effort : "full", or "fast" for one network in one group, in about an eighth of the time
+    effort : "full", or "fast" for one network in one group without distances, in about an eighth of the time
+    align : "auto" aligns the target with source only if it moved as a whole, and never with ``effort="fast"``. A
+        name ("none", "standardize", "coral", "clusters", "classes", "transport"), an aligner or a fitted
+        alignment is applied whether it moved or not (see :mod:`openset.align`)
     members : number of networks in a group, whose scores are averaged; if members × ``validation_fraction`` >= 1,
         every row is a validation row
-    joint : train one body for classes and novelty heads (True), or one body for each (False)
     max_density_ratio : B, how many times as common a known kind of row may be in target as in source. Rows that
         became more common by less than that do not count when the head is chosen, nor as proof of a new class
     hidden, learning_rate, l2, clip, batch_size : settings of the networks and their training
@@ -85,6 +116,10 @@ class CoLOR(ColorBase):
         candidate_recall, fpr, recall, multiplier, feasible (whether the value is above 0), value, bound, dropout,
         sharpness
     selected_ : the chosen record of ``heads_``
+    alignment_ : the alignment of the target rows (``name``, ``alignment``), and whether the batch was moved
+        ``before`` and ``after`` it; None if it was not looked at. Rows that are scored later are aligned alike
+    voices_ : distances to source and how they are combined with the head; ``voices_.trust`` has the weights of
+        ``heads`` and ``distances`` in the score, and why. Missing if the score is that of the head
     novelty_test_ : the test of "there is no new class" under the bound ``max_density_ratio``
     diagnostics_ : what limits the verdict, each with a number, a threshold and what to do
 
@@ -105,10 +140,14 @@ class CoLOR(ColorBase):
     True
     """
 
+    alignment_: Chosen | None
+    voices_: Voices
+
     @takes_parameters_of(
         ColorBase,
         former={
             "selection": _PAPER,
+            "joint": "Use PaperCoLOR(joint=False), which is ConOp.",
             "multiplier_bounds": _GROUPS,
             "dropout": _GROUPS,
             "logit_multiplier": _GROUPS,
@@ -126,15 +165,22 @@ class CoLOR(ColorBase):
         *,
         groups: Sequence[Group | Sequence[float] | Mapping[str, float]] | str = "auto",
         effort: str = "full",
+        align: Any = "auto",
         **shared: Any,
     ) -> None:
         super().__init__(**shared)
         self.groups = groups
         self.effort = effort
+        self.align = align
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_choice("effort", self.effort, ("full", "fast"))
+        check_align(self.align)
+        if self.backbone is not None and not (isinstance(self.align, str) and self.align in ("auto", "none")):
+            raise ValueError(
+                f"align={self.align!r} is not valid with a backbone: only rows that are vectors are aligned."
+            )
         if self.groups == "auto":
             return
         groups = as_groups(self.groups)
@@ -178,23 +224,120 @@ class CoLOR(ColorBase):
         kept = super()._trained_state(problem, trained.only(first, members))
         return {**kept, "heads_": heads, "selected_": selected}
 
-    def _decide(self, problem: Problem, scores: FitScores) -> Decision:
-        head = int(self.selected_["head"])
-        validation = validation_scores(scores.heads, problem)
-        threshold = threshold_after_choice(scores.calibration_score, self.fpr, n_compared=len(self.heads_))
-        verdict = novelty_verdict(validation, max_density_ratio=self.max_density_ratio)
-        by_member = scores.heads.target["novelty"][:, :, head]
-        diagnostics = verdict_diagnostics(
-            validation,
-            verdict,
-            problem,
-            member_scores=by_member,
-            called_novel=by_member.mean(axis=0) > threshold.value,
-            recall=share_above(np.concatenate([part[:, head] for part in validation.target]), threshold.value),
-            candidate_recall=float(self.selected_["candidate_recall"]),
-            fpr=self.fpr,
+    # ------------------------------------------------------------------ alignment
+
+    def _validate(self, X: Any, y: Any, X_target: Any) -> Problem:
+        """Check the data, and align the target if its rows moved as a whole."""
+        problem = super()._validate(X, y, X_target)
+        self.alignment_ = None
+        if self._looks_for_a_move(problem):
+            problem, self.alignment_ = self._align(problem)
+        if self._aligns_by_itself():
+            self.resolved_parameters_["align"] = "none" if self.alignment_ is None else self.alignment_.name
+        return problem
+
+    def _aligns_by_itself(self) -> bool:
+        return isinstance(self.align, str) and self.align == "auto"
+
+    def _looks_for_a_move(self, problem: Problem) -> bool:
+        if problem.X_target is None or problem.X.ndim != 2 or self.backbone is not None:
+            return False
+        return not self._aligns_by_itself() or (self.effort == "full" and has_voices(problem))
+
+    def _align(self, problem: Problem) -> tuple[Problem, Chosen]:
+        scaling = fit_scaling(problem.source_moments, problem.target_moments, self.standardize)
+        some, of_target = thinned(len(problem.X)), thinned(len(problem.target))
+        chosen = choose_alignment(
+            scale_in_double(scaling, problem.X[some]),
+            problem.y[some],
+            scale_in_double(scaling, problem.target[of_target]),
+            self.align,
         )
+        if chosen.name == "none":
+            return problem, chosen
+        aligned = _aligned_rows(problem.target, scaling, chosen.alignment)
+        return replace(problem, X_target=aligned, target_as_given=problem.target), chosen
+
+    def _alignment(self) -> Alignment | None:
+        """Return what was done to the target rows of the fit; None if nothing was."""
+        chosen = getattr(self, "alignment_", None)  # models of an earlier openset have none
+        return None if chosen is None or chosen.name == "none" else chosen.alignment
+
+    def _aligned(self, rows: NDArray[np.floating]) -> NDArray[np.floating]:
+        """Return target rows after the alignment of the fit."""
+        alignment = self._alignment()
+        return rows if alignment is None else _aligned_rows(rows, self.scaling_, alignment)
+
+    def _onnx_aligned(self, x: Value) -> Value:
+        alignment = self._alignment()
+        return x if alignment is None else alignment.onnx(x)
+
+    # ------------------------------------------------------------------ scores
+
+    def _score_fit(self, problem: Problem) -> FitScores:
+        scores = super()._score_fit(problem)
+        if self.effort == "fast" or self.alignment_ is None or not has_voices(problem):
+            return scores
+        given = problem.target if problem.target_as_given is None else problem.target_as_given
+        source, target = Views(problem.X, problem.X), Views(given, problem.target)
+        rows = np.concatenate([fold.validation for fold in problem.split.folds])
+        fitted = fit_voices(
+            source,
+            problem.y,
+            target,
+            self.scaling_,
+            scores.target_score,
+            child_seed(problem.seed, _VOICES),
+            moved=self.alignment_.before.is_moved,
+            undone=self.alignment_.after is not None and not self.alignment_.after.is_moved,
+        )
+        voices, of_source = fitted.voices, fitted.source_distance[rows]
+        validated = Views(problem.X[rows], problem.X[rows])
+        return replace(
+            scores,
+            state={**scores.state, "voices_": voices},
+            target_score=voices.fuse(target, scores.target_score, fitted.target_distance),
+            target_validation_score=voices.fuse(target, scores.target_validation_score, fitted.target_distance),
+            calibration_score=voices.fuse(validated, scores.calibration_score, of_source),
+            heads=replace(scores.heads, distances=fitted.tested),
+        )
+
+    def _outputs(self, rows: NDArray[np.floating]) -> tuple[Floats, Floats]:
+        aligned = self._aligned(rows)
+        logits, score = super()._outputs(aligned)
+        if getattr(self, "voices_", None) is not None:
+            score = self.voices_.score(Views(rows, aligned), score)
+        return logits, score
+
+    def _onnx_score(self, x: Value, pooled: Value) -> Value:
+        voices = getattr(self, "voices_", None)
+        return pooled if voices is None else voice_score(voices, OnnxViews(x, self._alignment()), pooled)
+
+    def _decide(self, problem: Problem, scores: FitScores) -> Decision:
+        threshold = threshold_after_choice(scores.calibration_score, self.fpr, n_compared=len(self.heads_))
+        voices, heads = getattr(self, "voices_", None), scores.heads
+        validation = validation_scores(heads, problem)
+        verdict = novelty_verdict(validation, max_density_ratio=self.max_density_ratio)
+        # heads that tell more than half of a batch from source have learnt its move
+        proved_by_heads = voices is None or (voices.trust.heads_prove and verdict.fraction.low <= MOST_NOVEL)
+        if not proved_by_heads:
+            validation = ValidationScores.of_one_score(*heads.distances)
+            verdict = novelty_verdict(validation, max_density_ratio=self.max_density_ratio)
+        called = scores.target_score > threshold.value
+        diagnostics = verdict_diagnostics(validation, verdict, problem, called_novel=called, fpr=self.fpr)
+        diagnostics += self._head_diagnostics(scores, verdict, threshold.value)
+        if voices is not None and self.alignment_ is not None:
+            diagnostics += voice_diagnostics(self.alignment_, voices.trust, proved_by_heads)
         return Decision(threshold.value, verdict.fraction, verdict.test, diagnostics, self._unmet(threshold))
+
+    def _head_diagnostics(self, scores: FitScores, verdict: NoveltyVerdict, threshold: float) -> list[Diagnostic]:
+        own = scores.target_validation_score
+        recall = share_above(own[~np.isnan(own)], threshold)
+        found = [constraint_kept(recall, float(self.selected_["candidate_recall"]))]
+        logits = scores.heads.target["novelty"][:, :, int(self.selected_["head"])]
+        if len(logits) > 1:
+            found.append(agreement_of_members(logits, max(verdict.fraction.value, 0.01)))
+        return found
 
     def _calibration_score(self, problem: Problem, heads: FitHeads, references: References) -> Floats:
         """Return scores of all source rows, each by a member that did not train on it."""
@@ -206,6 +349,15 @@ class CoLOR(ColorBase):
 
     def _ranks_members(self) -> bool:
         return False  # members share one head, whose logits are averaged directly
+
+
+def _aligned_rows(rows: NDArray[np.floating], scaling: Scaling, alignment: Alignment) -> NDArray[np.floating]:
+    """Return rows in their own units after an alignment of scaled rows, some at a time."""
+    aligned = np.empty_like(rows)
+    for start in range(0, len(rows), BLOCK):
+        part = slice(start, start + BLOCK)
+        aligned[part] = unscaled(scaling, alignment.transform_target(scale_in_double(scaling, rows[part])))
+    return aligned
 
 
 def as_groups(given: Any) -> list[Group]:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from openset._utils.arrays import make_records
-from openset._utils.params import check_choice, check_number, takes_parameters_of
+from openset._utils.params import check_choice, check_flag, check_number, takes_parameters_of
 from openset.learn.train import Trained
 from openset.methods._color import ColorBase, row_of
 from openset.methods._color_objective import PaperObjective
@@ -77,6 +77,7 @@ class PaperCoLOR(ColorBase, NetworkClassifier):
     def __init__(
         self,
         *,
+        joint: bool = True,
         logit_multiplier: float = 1.0,
         dual_optimizer: str = "adam",
         dual_learning_rate: float = 0.02,
@@ -84,6 +85,7 @@ class PaperCoLOR(ColorBase, NetworkClassifier):
         **shared: Any,
     ) -> None:
         super().__init__(**shared)
+        self.joint = joint
         self.logit_multiplier = logit_multiplier
         self.dual_optimizer = dual_optimizer
         self.dual_learning_rate = dual_learning_rate
@@ -91,6 +93,7 @@ class PaperCoLOR(ColorBase, NetworkClassifier):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
+        check_flag("joint", self.joint)
         check_number("logit_multiplier", self.logit_multiplier, open_low=True)
         check_choice("dual_optimizer", self.dual_optimizer, ("adam", "sgd"))
         check_number("dual_learning_rate", self.dual_learning_rate, open_low=True)
@@ -100,7 +103,8 @@ class PaperCoLOR(ColorBase, NetworkClassifier):
         return [Group(dropout=self._value("dropout"), sharpness=self.logit_multiplier)]
 
     def _objective(self, problem: Problem) -> PaperObjective:
-        return PaperObjective(**self._constrained(problem), class_loss_weight=self.class_loss_weight)
+        constrained = self._constrained(problem, joint=self.joint)
+        return PaperObjective(**constrained, class_loss_weight=self.class_loss_weight)
 
     def _trained_state(self, problem: Problem, trained: Trained) -> State:
         state = super()._trained_state(problem, trained)

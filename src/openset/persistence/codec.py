@@ -20,14 +20,31 @@ from openset.errors import ModelFormatError
 Tensors = dict[str, NDArray[Any]]
 
 _DATACLASSES = {
+    "Affine": "openset.align.base",
     "Architecture": "openset.learn.architecture",
+    "Chosen": "openset.align.auto",
+    "ClassOffsets": "openset.align.classes",
+    "ClusterOffsets": "openset.align.clusters",
+    "Coral": "openset.align.coral",
     "Counts": "openset.stats.bounded_shift",
     "Cut": "openset.stats.bounded_shift",
     "Diagnostic": "openset.stats.diagnostics",
-    "NoveltyVerdict": "openset.stats.novelty",
+    "HiddenDistance": "openset.methods._distances",
+    "Move": "openset.align.moved",
+    "NoAlignment": "openset.align.none",
     "NoveltyTest": "openset.stats.novelty",
-    "ShareEstimate": "openset.stats.shares",
+    "NoveltyVerdict": "openset.stats.novelty",
+    "Offsets": "openset.align.base",
+    "RowDistance": "openset.methods._distances",
     "Scaling": "openset.stats.scaling",
+    "ShareEstimate": "openset.stats.shares",
+    "Space": "openset.methods._distances",
+    "Standardize": "openset.align.standardize",
+    "Surroundings": "openset.methods._voices",
+    "TailRank": "openset.stats.tail_ranks",
+    "Transport": "openset.align.transport",
+    "Trust": "openset.methods._voices",
+    "Voices": "openset.methods._voices",
 }
 _FORMER_NAMES = {"NoveltyEvidence": "NoveltyVerdict", "ProportionEstimate": "ShareEstimate"}
 """Class names in folders of an earlier openset, and their current names; the fields are the same."""

@@ -1,7 +1,8 @@
 """Models saved by an earlier openset: their method and parameters in the current version.
 
 Before, one class was both CoLORs (``selection="pooled"`` or ``"paper"``), and its groups of networks were three
-parallel sequences. Scores are computed from fitted arrays, which have not changed.
+parallel sequences. Later CoLOR could still train two bodies (``joint=False``). Scores are computed from fitted
+arrays, which have not changed.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ _FIXED: dict[str, Any] = {
     "dual_optimizer": "adam",
     "dual_learning_rate": 0.02,
     "class_loss_weight": 1.0,
+    "joint": True,
 }
 """Parameters that CoLOR no longer has, and the values that it uses."""
 _WIDE = 256
@@ -43,6 +45,8 @@ def modernise(method: str, parameters: Mapping[str, Any], n_features: int) -> tu
     >>> modernise("color", {"selection": "paper", "grid": "auto", "multiplier_bounds": "auto"}, 8)[0]
     'color_paper'
     """
+    if method == "color" and "selection" not in parameters:  # saved after the class was split in two
+        return method, _without_fixed(parameters)
     if method not in ("color", "conop") or "selection" not in parameters:
         return method, dict(parameters)
     given = dict(parameters)
@@ -56,19 +60,24 @@ def modernise(method: str, parameters: Mapping[str, Any], n_features: int) -> tu
             if isinstance(given.get(name), Iterable) and not isinstance(given[name], str):
                 (given[name],) = given[name]
         return ("color_paper" if method == "color" else "conop"), given
-    own = {name: given.pop(name, value) for name, value in _FIXED.items()}
-    lost = {name: value for name, value in own.items() if value != _FIXED[name]}
+    given = _without_fixed(given)
+    has_backbone = given.get("backbone") is not None
+    three = [given.pop(name, "auto") for name in ("multiplier_bounds", "dropout", "logit_multiplier")]
+    return "color", {**given, "groups": _groups(*three, n_features=n_features, has_backbone=has_backbone)}
+
+
+def _without_fixed(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return parameters that CoLOR still has, and warn of values of others that a new fit would not use."""
+    lost = {name: given[name] for name, value in _FIXED.items() if given.get(name, value) != value}
     if lost:
         listed = ", ".join(f"{name}={value!r}" for name, value in lost.items())
         warnings.warn(
             f"this model was fitted with {listed}, which CoLOR no longer has: scores are unchanged, but a new "
             "fit would differ.",
             UserWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
-    has_backbone = given.get("backbone") is not None
-    three = [given.pop(name, "auto") for name in ("multiplier_bounds", "dropout", "logit_multiplier")]
-    return "color", {**given, "groups": _groups(*three, n_features=n_features, has_backbone=has_backbone)}
+    return {name: value for name, value in given.items() if name not in _FIXED}
 
 
 def _groups(bounds: Any, dropout: Any, sharpness: Any, *, n_features: int, has_backbone: bool) -> Any:

@@ -59,3 +59,10 @@ def test_a_result_may_have_a_name_of_its_own():
     graph = Graph()
     value = graph.value("x").as_type(np.float32, name="novelty_score")
     assert value.name == "novelty_score" and list(graph.nodes[0].output) == ["novelty_score"]
+
+
+def test_the_smallest_elements_of_each_row_and_their_indices():
+    rows = np.random.default_rng(0).normal(size=(6, 9))
+    values, indices = (evaluated(lambda x, part=part: x.smallest(4)[part], x=rows) for part in (0, 1))
+    np.testing.assert_array_equal(values, np.sort(rows, axis=1)[:, :4])
+    np.testing.assert_array_equal(indices, np.argsort(rows, axis=1)[:, :4])

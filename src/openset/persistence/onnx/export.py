@@ -80,13 +80,13 @@ def _owner(model: Any, method: str) -> type:
 
 def _answers(x: Value, model: Any) -> tuple[Value, Value, Value]:
     """Return score (n,), probabilities (n, labels) and the index of each row's label, as in ``predictions``."""
-    raw = model._onnx_heads(_scaled(x, model))
+    raw = model._onnx_heads(model._onnx_aligned(_scaled(x, model)))
     outputs = {name: value.as_type(np.float64) for name, value in raw.items()}
     logits = pooled_logits(model._onnx_class_logits(outputs), model.architecture_.members)
     if model._adapts and not model.n_target_:
         score = onnx_msp(logits)
     else:
-        score = pooled_scores(model._onnx_scores(outputs), model)
+        score = model._onnx_score(x, pooled_scores(model._onnx_scores(outputs), model))
     known, label = logits.map("Softmax", axis=-1), logits.map("ArgMax", axis=-1, keepdims=0)
     if not model.n_target_:
         return score, known, label

@@ -89,6 +89,15 @@ class Value:
         chosen = indices if isinstance(indices, Value) else self.graph.constant(np.asarray(indices, np.int64))
         return self.graph.apply("Gather", self, chosen, axis=axis)
 
+    def smallest(self, k: int) -> tuple[Value, Value]:
+        """Return the k smallest elements of each row, in order, and their indices."""
+        from onnx import helper
+
+        number = self.graph.constant(np.array([k]))
+        names = [f"v{len(self.graph.nodes)}", f"i{len(self.graph.nodes)}"]
+        self.graph.nodes.append(helper.make_node("TopK", [self.name, number.name], names, axis=-1, largest=0))
+        return Value(self.graph, names[0]), Value(self.graph, names[1])
+
     def where(self, condition: Value, other: Numbers) -> Value:
         """Return this value where the condition holds, and the other elsewhere."""
         second = other if isinstance(other, Value) else self.graph.constant(other)

@@ -1,0 +1,272 @@
+"""The score of CoLOR: heads and distances, each heard as far as the batch itself supports it.
+
+Heads find a new class by density: they are the best voice on a batch whose known kinds only changed in number,
+and the worst on one that moved as a whole. Distances to source are the opposite. Which to trust is read off the
+target without labels:
+
+- *coherence*: if the rows far from source form a group (and the far rows of source do not), distances have found
+  something. If they are the rim of everything, they have not;
+- *agreement*: if the highest rows of both are the same, both are heard;
+- *moved*: if most target rows lie where there is hardly any source, and alignment did not undo it, density ratios
+  say nothing about single rows.
+
+Both scores are smoothed over neighbouring target rows: a new class is a group, so a row is more likely new if the
+rows around it are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from openset.methods._distances import (
+    COMPONENTS,
+    Distance,
+    Heard,
+    HiddenDistance,
+    Space,
+    Views,
+    listen,
+    thinned,
+)
+from openset.problem import Floats, Problem, Rows
+from openset.stats.coherence import excess_coherence, top_overlap
+from openset.stats.neighbours import nearest_rows
+from openset.stats.scaling import Scaling
+from openset.stats.tail_ranks import TailRank, fit_tail_rank
+
+NEIGHBOURS = 10
+FEWEST_ROWS = 40
+"""Rows of each domain that voices need."""
+_FLOOR = 0.02
+"""Smallest coherence that a voice counts with."""
+COHERENT = (0.15, 0.22)
+"""Excess coherence from which distances begin to be heard, and from which they lead."""
+_AGREEING = (0.45, 0.60)
+"""Overlap of highest rows from which heads are heard beside leading distances, and from which fully."""
+_HEADS_ASIDE, _HEADS_ALIGNED, _HEADS_BESIDE = 0.25, 0.5, 2.0
+"""Weight of the heads beside leading distances: if they disagree, the same in an aligned batch, if they agree."""
+
+
+def has_voices(problem: Problem) -> bool:
+    """Whether there are vectors, and enough of them, to measure distances and to smooth over."""
+    return problem.X.ndim == 2 and min(len(problem.X), len(problem.target)) >= FEWEST_ROWS
+
+
+@dataclass(frozen=True)
+class Trust:
+    """How far heads and distances are heard, and why."""
+
+    heads: float
+    distances: float
+    coherence: float
+    agreement: float
+
+    @property
+    def distances_lead(self) -> bool:
+        """Whether the score follows distances more than heads."""
+        return self.distances > self.heads
+
+    @property
+    def heads_prove(self) -> bool:
+        """Whether heads may prove a new class: no group far from source speaks against them, or they agree."""
+        return self.heads > 0 and (not self.distances or self.agreement >= sum(_AGREEING) / 2)
+
+
+def weigh(coherence: float, agreement: float, *, moved: bool = False, undone: bool = False) -> Trust:
+    """Return the weights of heads and distances; ``undone`` is whether alignment has undone the move.
+
+    >>> weigh(coherence=0.0, agreement=0.3).heads
+    1.0
+    >>> weigh(coherence=0.4, agreement=0.1, moved=True).heads
+    0.0
+    """
+    if moved and not undone:
+        return Trust(0.0, 1.0, coherence, agreement)
+    distances = 1.0 if moved else _between(coherence, *COHERENT)
+    aside = _HEADS_ALIGNED if moved else _HEADS_ASIDE
+    beside = aside + (_HEADS_BESIDE - aside) * _between(agreement, *_AGREEING)
+    return Trust(1 - distances + distances * beside, distances, coherence, agreement)
+
+
+def _between(value: float, low: float, high: float) -> float:
+    return float(np.clip((value - low) / (high - low), 0.0, 1.0))
+
+
+@dataclass(frozen=True, eq=False)
+class Surroundings:
+    """Target rows of the fit, to smooth scores over: where they lie, and their ranks by heads and distances."""
+
+    space: Space
+    rows: NDArray[np.float32]
+    heads: Floats
+    distances: Floats
+
+    def nearest(self, views: Views) -> Rows:
+        """Return the nearest target rows of each row, (rows, neighbours)."""
+        known = self.rows.astype(np.float64)
+        number = min(NEIGHBOURS + 1, len(known))
+        return views.in_blocks(lambda part: nearest_rows(known, self.space.apply(part), number)[1])
+
+
+@dataclass(frozen=True, eq=False)
+class Voices:
+    """Everything that turns the score of the heads into CoLOR's score."""
+
+    distances: tuple[Distance, ...]
+    ranks: tuple[TailRank, ...]
+    weights: Floats
+    head_rank: TailRank
+    smooth_head_rank: TailRank
+    smooth_distance_rank: TailRank
+    surroundings: Surroundings
+    trust: Trust
+
+    def score(self, views: Views, head_score: Floats) -> Floats:
+        """Return the score of rows, given that of the heads."""
+        needed = self.trust.distances > 0
+        return self.fuse(views, head_score, self.distance(views) if needed else np.zeros(len(head_score)))
+
+    def distance(self, views: Views) -> Floats:
+        """Return the weighted mean rank of all distances."""
+        return self.pooled([voice.apply(views) for voice in self.distances])
+
+    def pooled(self, by_voice: Sequence[Floats]) -> Floats:
+        """Return the weighted mean rank of given distances, one array for each voice."""
+        ranks = [rank.apply(scores) for rank, scores in zip(self.ranks, by_voice, strict=True)]
+        return np.asarray(self.weights @ np.stack(ranks))
+
+    def fuse(self, views: Views, head_score: Floats, distance: Floats) -> Floats:
+        """Return the score from both parts, each smoothed over the neighbouring target rows."""
+        around, nearest = self.surroundings, self.surroundings.nearest(views)
+        heads = self.head_rank.apply(head_score) + around.heads[nearest].mean(axis=1)
+        distances = distance + around.distances[nearest].mean(axis=1)
+        return np.asarray(
+            self.trust.heads * self.smooth_head_rank.apply(heads)
+            + self.trust.distances * self.smooth_distance_rank.apply(distances)
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class FittedVoices:
+    """Voices, and the distances of the fit's own rows; those of source without the row's fold.
+
+    ``tested`` are the distances (source, target) that the test of "there is no new class" hears: of aligned rows,
+    if the target was aligned. As they were, all rows of a moved batch are far from source. They are those of the
+    rows that voices were fitted on.
+    """
+
+    voices: Voices
+    source_distance: Floats
+    target_distance: Floats
+    tested: tuple[Floats, Floats]
+
+
+def fit_voices(
+    source: Views,
+    y: NDArray[np.intp],
+    target: Views,
+    scaling: Scaling,
+    head_score: Floats,
+    seed: np.random.SeedSequence,
+    *,
+    moved: bool = False,
+    undone: bool = False,
+) -> FittedVoices:
+    """Fit all voices and weigh them; ``head_score`` is the heads' score of the target rows.
+
+    ``moved`` is whether the batch moved as a whole, ``undone`` whether alignment has undone that.
+    """
+    kept = thinned(len(y)), thinned(len(head_score))
+    some = source.take(kept[0]), target.take(kept[1])
+    space = Space.of(scaling, source.rows.shape[1]).along_components(*some, max(COMPONENTS))
+    heard = listen(*some, y[kept[0]], scaling, space, seed)
+    of_target = [each.voice.apply(some[1]) for each in heard]
+    around = [_others(space.apply(views)) for views in some]
+    alone = _coherence_alone(heard, of_target, around)
+    coherent = np.sqrt(np.maximum(alone, _FLOOR))
+    stands_out = _coherence_together(heard, of_target, coherent, around)
+    if isinstance(heard[-1].voice, HiddenDistance):  # it hears what labels teach, the others what labels do not
+        stands_out = (stands_out + float(alone[-1])) / 2
+    # in a moved batch the voices that hear the move count little; else they are better together
+    weights = coherent / coherent.sum() if moved else np.full(len(heard), 1 / len(heard))
+    trust = partial(weigh, stands_out, moved=moved, undone=undone)
+    voices = _fused(heard, of_target, weights, space, some[1], head_score[kept[1]], trust)
+    of_source = [each.source for each in heard]
+    tested = voices
+    if target.is_aligned:
+        aligned = np.array([voice.takes_aligned for voice in voices.distances])
+        tested = replace(voices, weights=weights * aligned / weights[aligned].sum())
+    return FittedVoices(
+        voices,
+        _all_distances(voices, source, kept[0], voices.pooled(of_source)),
+        _all_distances(voices, target, kept[1], voices.pooled(of_target)),
+        (tested.pooled(of_source), tested.pooled(of_target)),
+    )
+
+
+def _fused(
+    heard: Sequence[Heard],
+    of_target: Sequence[Floats],
+    weights: Floats,
+    space: Space,
+    target: Views,
+    head_score: Floats,
+    trust: Callable[[float], Trust],
+) -> Voices:
+    """Return the voices with the weights of heads and distances, from target rows and their scores."""
+    head_rank, ranks = fit_tail_rank(head_score), tuple(fit_tail_rank(scores) for scores in of_target)
+    heads = head_rank.apply(head_score)
+    distances = weights @ np.stack([rank.apply(s) for rank, s in zip(ranks, of_target, strict=True)])
+    around = Surroundings(space, space.apply(target).astype(np.float32), heads, distances)
+    nearest = around.nearest(target)
+    heads, distances = heads + heads[nearest].mean(axis=1), distances + distances[nearest].mean(axis=1)
+    return Voices(
+        distances=tuple(each.voice for each in heard),
+        ranks=ranks,
+        weights=weights,
+        head_rank=head_rank,
+        smooth_head_rank=fit_tail_rank(heads),
+        smooth_distance_rank=fit_tail_rank(distances),
+        surroundings=around,
+        trust=trust(top_overlap(heads, distances)),
+    )
+
+
+def _all_distances(voices: Voices, views: Views, kept: Rows, of_kept: Floats) -> Floats:
+    """Return the distances of all rows, given those that voices were fitted on; 0 where they are not needed."""
+    found = np.zeros(len(views.rows))
+    rest = np.setdiff1d(np.arange(len(found)), kept)
+    if len(rest) and voices.trust.distances > 0:
+        found[rest] = voices.distance(views.take(rest))
+    found[kept] = of_kept
+    return found
+
+
+def _coherence_alone(heard: Sequence[Heard], of_target: Sequence[Floats], around: Sequence[Rows]) -> Floats:
+    """Return the excess coherence of each voice alone."""
+    pairs = zip(heard, of_target, strict=True)
+    return np.array([excess_coherence(each.source, around[0], scores, around[1]) for each, scores in pairs])
+
+
+def _coherence_together(
+    heard: Sequence[Heard], of_target: Sequence[Floats], weights: Floats, around: Sequence[Rows]
+) -> float:
+    """Return the excess coherence of all voices together, weighted; ranks are among the rows of each domain."""
+    source, target = (
+        weights @ np.stack([fit_tail_rank(scores).apply(scores) for scores in by_voice])
+        for by_voice in ([each.source for each in heard], of_target)
+    )
+    return excess_coherence(source, around[0], target, around[1])
+
+
+def _others(rows: Floats) -> Rows:
+    """Return the nearest other rows of each row."""
+    nearest = nearest_rows(rows, rows, min(NEIGHBOURS + 1, len(rows)))[1]
+    itself = nearest == np.arange(len(rows))[:, None]
+    itself[~itself.any(axis=1), -1] = True  # a row with many copies may not be among its own nearest rows
+    return nearest[~itself].reshape(len(rows), -1)

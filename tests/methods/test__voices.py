@@ -1,0 +1,270 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from align_problems import make_classes
+from openset.methods import _voices
+from openset.methods._distances import Views
+from openset.methods._voices import (
+    _AGREEING,
+    COHERENT,
+    FEWEST_ROWS,
+    NEIGHBOURS,
+    _others,
+    fit_voices,
+    has_voices,
+    weigh,
+)
+from openset.stats.metrics import auprc
+from openset.stats.scaling import fit_scaling, moments
+from openset.stats.tail_ranks import fit_tail_rank
+
+N, NEW = 150, 15
+SHARES = st.floats(0, 1)
+
+
+def as_given(rows):
+    return Views(rows, rows)
+
+
+def fit(X, y, target, heads, *, aligned=None, moved=False):
+    views = as_given(target) if aligned is None else Views(target, aligned)
+    scaling = fit_scaling(moments(X), moments(target), "auto")
+    return fit_voices(as_given(X), y, views, scaling, heads, np.random.SeedSequence(0), moved=moved)
+
+
+@pytest.fixture(scope="module")
+def group():
+    """A target with a small new group far from source, and heads that hear nothing of it."""
+    random = np.random.default_rng(0)
+    X, y = make_classes(200)
+    target = make_classes(N, seed=2)[0]
+    target[:NEW] = 8 * np.eye(12)[7] + 0.5 * random.normal(size=(NEW, 12))
+    heads = random.normal(size=N)
+    return SimpleNamespace(
+        X=X, y=y, target=target, heads=heads, is_new=np.arange(N) < NEW, fitted=fit(X, y, target, heads)
+    )
+
+
+# ---------------------------------------------------------------------- trust
+
+
+def test_heads_are_followed_alone_if_the_far_rows_form_no_group():
+    for agreement in (0.0, 0.5, 1.0):
+        trust = weigh(COHERENT[0], agreement)
+        assert (trust.heads, trust.distances, trust.distances_lead) == (1, 0, False)
+
+
+def test_distances_are_followed_alone_if_the_batch_moved_and_alignment_did_not_undo_it():
+    for coherence, agreement in ((-0.2, 0.0), (0.9, 1.0)):
+        trust = weigh(coherence, agreement, moved=True)
+        assert (trust.heads, trust.distances, trust.distances_lead) == (0, 1, True)
+        assert not trust.heads_prove
+        assert weigh(coherence, agreement, undone=True) == weigh(coherence, agreement), "there was no move"
+
+
+def test_distances_lead_in_an_aligned_batch_unless_heads_agree():
+    for coherence in (-0.2, 0.9):
+        against, along = (weigh(coherence, agreement, moved=True, undone=True) for agreement in _AGREEING)
+        assert against.distances == along.distances == 1
+        assert against.distances_lead and 0 < against.heads < 1 < along.heads
+    assert weigh(0.9, 0.0).heads < weigh(0.9, 0.0, moved=True, undone=True).heads
+
+
+def test_distances_lead_if_the_far_rows_form_a_group_and_both_count_if_they_agree():
+    against, along = (weigh(COHERENT[1], agreement) for agreement in _AGREEING)
+    assert against.distances == along.distances == 1
+    assert against.distances_lead and 0 < against.heads < 1, "heads are heard a little where they disagree"
+    assert along.heads > 1 and not along.distances_lead
+
+
+def test_heads_prove_a_new_class_unless_a_group_far_from_source_contradicts_them():
+    assert weigh(0.0, 0.0).heads_prove
+    assert not weigh(0.9, 0.0).heads_prove and weigh(0.9, 1.0).heads_prove
+
+
+def test_heads_of_an_aligned_batch_prove_only_what_distances_agree_with():
+    assert not weigh(0.0, 0.0, moved=True, undone=True).heads_prove
+    assert weigh(0.0, 1.0, moved=True, undone=True).heads_prove
+    assert not weigh(0.0, 1.0, moved=True, undone=False).heads_prove
+
+
+FLAGS = {"moved": st.booleans(), "undone": st.booleans()}
+
+
+@given(st.floats(-1, 1), SHARES, st.fixed_dictionaries(FLAGS))
+def test_weights_are_bounded_and_say_what_they_come_from(coherence, agreement, flags):
+    trust = weigh(coherence, agreement, **flags)
+    assert 0 <= trust.distances <= 1 and trust.heads >= 0 and trust.heads + trust.distances >= 1
+    assert (trust.coherence, trust.agreement) == (coherence, agreement)
+
+
+@given(st.floats(-1, 1), st.floats(-1, 1), SHARES, SHARES, st.fixed_dictionaries(FLAGS))
+def test_more_coherence_is_more_trust_in_distances_and_more_agreement_in_heads(one, other, agree, less, flags):
+    low, high = (weigh(value, agree, **flags) for value in sorted((one, other)))
+    assert low.distances <= high.distances
+    low, high = (weigh(one, value, **flags) for value in sorted((agree, less)))
+    assert low.heads <= high.heads and low.distances == high.distances
+
+
+def test_voices_need_vectors_and_some_rows_of_each_domain():
+    def problem(n, n_target, shape=(3,)):
+        return SimpleNamespace(X=np.zeros((n, *shape)), target=np.zeros((n_target, *shape)))
+
+    assert has_voices(problem(FEWEST_ROWS, FEWEST_ROWS))
+    assert not has_voices(problem(FEWEST_ROWS - 1, 1000)) and not has_voices(problem(1000, FEWEST_ROWS - 1))
+    assert not has_voices(problem(1000, 1000, (3, 8, 8)))
+
+
+# ---------------------------------------------------------------------- neighbours
+
+
+def test_the_nearest_other_rows_do_not_have_the_row_itself():
+    rows = np.random.default_rng(0).normal(size=(30, 3))
+    nearest = _others(rows)
+    assert nearest.shape == (30, NEIGHBOURS) and not (nearest == np.arange(30)[:, None]).any()
+    distances = np.linalg.norm(rows[:, None] - rows, axis=2) + np.diag(np.full(30, np.inf))
+    np.testing.assert_array_equal(nearest, np.argsort(distances, axis=1)[:, :NEIGHBOURS])
+    assert _others(rows[:4]).shape == (4, 3)
+
+
+def test_copies_that_push_a_row_off_its_own_list_leave_as_many_neighbours():
+    rows = np.concatenate([np.zeros((NEIGHBOURS + 9, 2)), [[5.0, 5.0]]])
+    nearest = _others(rows)
+    assert nearest.shape == (len(rows), NEIGHBOURS) and not (nearest == np.arange(len(rows))[:, None]).any()
+
+
+# ---------------------------------------------------------------------- the score
+
+
+def test_a_group_far_from_source_is_followed_against_heads_that_do_not_hear_it(group):
+    voices = group.fitted.voices
+    assert voices.trust.distances_lead and voices.trust.coherence > COHERENT[1]
+    score = voices.score(as_given(group.target), group.heads)
+    assert auprc(group.is_new, group.heads) < 0.3 < 0.95 < auprc(group.is_new, score)
+
+
+def test_heads_are_followed_if_no_group_is_far_from_source(group):
+    known = group.target[NEW:]
+    voices = fit(group.X, group.y, known, group.heads[NEW:]).voices
+    assert (voices.trust.heads, voices.trust.distances) == (1, 0)
+    changed = replace(voices, ranks=(), distances=())  # not needed for the score
+    scores = [one.score(as_given(known), group.heads[NEW:]) for one in (voices, changed)]
+    np.testing.assert_array_equal(*scores)
+
+
+def test_a_moved_batch_does_not_hear_the_heads(group):
+    fitted = fit(group.X, group.y, group.target + 9, group.heads, aligned=group.target, moved=True)
+    voices, views = fitted.voices, Views(group.target + 9, group.target)
+    assert (voices.trust.heads, voices.trust.distances) == (0, 1)
+    np.testing.assert_array_equal(voices.score(views, group.heads), voices.score(views, -group.heads))
+    assert auprc(group.is_new, voices.score(views, group.heads)) > 0.95
+
+
+def test_the_test_hears_aligned_rows_only(group):
+    """As they were, all rows of a moved batch are far from source, also the known ones."""
+    np.testing.assert_array_equal(group.fitted.tested[0], group.fitted.source_distance)
+    np.testing.assert_array_equal(group.fitted.tested[1], group.fitted.target_distance)
+    fitted = fit(group.X, group.y, group.target + 9, group.heads, aligned=group.target, moved=True)
+    source, target = fitted.tested
+    assert np.median(target[NEW:]) < np.quantile(source, 0.9)
+    assert np.median(fitted.target_distance[NEW:]) > np.quantile(fitted.source_distance, 0.9)
+
+
+def test_the_score_is_the_sum_of_both_smoothed_ranks(group):
+    """Golden: each rank plus the mean rank of the nearest target rows, ranked again."""
+    voices, views = group.fitted.voices, as_given(group.target)
+    ranks = [fit_tail_rank(v.apply(views)).apply(v.apply(views)) for v in voices.distances]
+    distance = np.sum([w * r for w, r in zip(voices.weights, ranks, strict=True)], axis=0)
+    np.testing.assert_allclose(voices.distance(views), distance, rtol=1e-9)
+    np.testing.assert_allclose(group.fitted.target_distance, distance, rtol=1e-9)
+    place = voices.surroundings.space.apply(views)
+    gaps = np.linalg.norm(place[:, None] - place, axis=2)
+    nearest = np.argsort(gaps, axis=1, kind="stable")[:, : NEIGHBOURS + 1]
+    total = 0
+    for weight, rank in (
+        (voices.trust.heads, fit_tail_rank(group.heads).apply(group.heads)),
+        (voices.trust.distances, distance),
+    ):
+        smooth = rank + rank[nearest].mean(axis=1)
+        total = total + weight * fit_tail_rank(smooth).apply(smooth)
+    np.testing.assert_allclose(voices.score(views, group.heads), total, rtol=1e-6)
+
+
+@given(st.integers(0, N - 1), st.floats(0, 50))
+def test_a_higher_head_score_or_distance_is_never_a_lower_score(group, row, more):
+    voices, views = group.fitted.voices, as_given(group.target[[row]])
+    head, distance = group.heads[[row]], group.fitted.target_distance[[row]]
+    before = voices.fuse(views, head, distance)
+    assert voices.fuse(views, head + more, distance) >= before
+    assert voices.fuse(views, head, distance + more) >= before
+
+
+def test_rows_above_all_others_are_still_ranked(group):
+    voices, views = group.fitted.voices, as_given(group.target[:1])
+    heads = [voices.fuse(views, np.array([high]), np.zeros(1))[0] for high in (10.0, 20.0, 30.0)]
+    assert np.diff(heads).min() > 0
+
+
+def test_a_row_has_the_same_score_alone_and_in_company(group):
+    voices = group.fitted.voices
+    together = voices.score(as_given(group.target), group.heads)
+    alone = [voices.score(as_given(group.target[[i]]), group.heads[[i]])[0] for i in range(20)]
+    np.testing.assert_allclose(alone, together[:20], rtol=1e-9)
+
+
+def test_a_missing_head_score_gives_a_missing_score(group):
+    heads = group.heads.copy()
+    heads[4] = np.nan
+    score = group.fitted.voices.score(as_given(group.target), heads)
+    assert np.flatnonzero(np.isnan(score)).tolist() == [4]
+
+
+def test_voices_count_alike_and_in_a_moved_batch_those_that_hear_a_group_count_more(group):
+    voices = group.fitted.voices
+    assert voices.weights.sum() == pytest.approx(1) and (voices.weights > 0).all()
+    assert len(voices.weights) == len(voices.ranks) == len(voices.distances)
+    np.testing.assert_allclose(voices.weights, 1 / len(voices.weights))
+    noise = with_columns_of_noise(group)
+    assert noise.weights.sum() == pytest.approx(1)
+    by_name = dict(zip([v.name for v in noise.distances], noise.weights, strict=True))
+    assert by_name["rows"] > by_name["columns"]
+
+
+def with_columns_of_noise(group):
+    """Voices of rows with many small columns of noise, which count in columns of unit variance only."""
+    random = np.random.default_rng(3)
+    X, target = (
+        np.column_stack([rows, 0.01 * random.standard_t(2, size=(len(rows), 150))])
+        for rows in (group.X, group.target)
+    )
+    scaling = fit_scaling(moments(X), moments(target), "global")
+    fitted = fit_voices(
+        as_given(X), group.y, as_given(target), scaling, group.heads, np.random.SeedSequence(0), moved=True
+    )
+    return fitted.voices
+
+
+def test_source_distances_are_on_the_targets_scale_and_of_unseen_rows(group):
+    fitted = group.fitted
+    seen = fitted.voices.distance(as_given(group.X))
+    assert fitted.source_distance.shape == (200,)
+    # a row that a voice has among its references is nearer than one that it has not
+    assert np.mean(fitted.source_distance > seen) > 0.9 and fitted.source_distance.mean() > seen.mean()
+
+
+def test_many_target_rows_are_thinned(group, monkeypatch):
+    monkeypatch.setattr(_voices, "thinned", lambda n: np.arange(0, n, 2))
+    fitted = fit(group.X, group.y, group.target, group.heads, moved=True)
+    around = fitted.voices.surroundings
+    assert all(len(part) == count for part, count in zip(fitted.tested, (100, N // 2), strict=True))
+    assert len(around.rows) == len(around.heads) == len(around.distances) == N // 2
+    np.testing.assert_array_equal(around.distances, fitted.target_distance[::2])
+    assert auprc(group.is_new, fitted.target_distance) > 0.95
+    assert np.isfinite(fitted.voices.score(as_given(group.target), group.heads)).all()

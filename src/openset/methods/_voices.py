@@ -44,9 +44,9 @@ FEWEST_ROWS = 40
 """Rows of each domain that voices need."""
 _FLOOR = 0.02
 """Smallest coherence that a voice counts with."""
-COHERENT = (0.15, 0.22)
+COHERENT = (0.16, 0.21)
 """Excess coherence from which distances begin to be heard, and from which they lead."""
-_AGREEING = (0.45, 0.60)
+_AGREEING = (0.50, 0.60)
 """Overlap of highest rows from which heads are heard beside leading distances, and from which fully."""
 _HEADS_ASIDE, _HEADS_ALIGNED, _HEADS_BESIDE = 0.25, 0.5, 2.0
 """Weight of the heads beside leading distances: if they disagree, the same in an aligned batch, if they agree."""

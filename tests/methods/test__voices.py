@@ -174,7 +174,9 @@ def test_the_test_hears_aligned_rows_only(group):
     fitted = fit(group.X, group.y, group.target + 9, group.heads, aligned=group.target, moved=True)
     source, target = fitted.tested
     assert np.median(target[NEW:]) < np.quantile(source, 0.9)
-    assert np.median(fitted.target_distance[NEW:]) > np.quantile(fitted.source_distance, 0.9)
+    rows = fitted.voices.distances[0]
+    as_given = rows.apply(Views(group.target + 9, group.target))
+    assert np.median(as_given[NEW:]) > np.quantile(rows.apply(Views(group.X, group.X)), 0.9)
 
 
 def test_the_score_is_the_sum_of_both_smoothed_ranks(group):
@@ -268,3 +270,22 @@ def test_many_target_rows_are_thinned(group, monkeypatch):
     np.testing.assert_array_equal(around.distances, fitted.target_distance[::2])
     assert auprc(group.is_new, fitted.target_distance) > 0.95
     assert np.isfinite(fitted.voices.score(as_given(group.target), group.heads)).all()
+
+
+def test_distances_of_source_and_of_a_moved_batch_can_be_compared_by_one_threshold():
+    random = np.random.default_rng(0)
+    y = random.integers(0, 2, 600)
+    rows = 3 * np.eye(2, 8)[y] + random.normal(size=(600, 8))
+    source, target = rows[:300], rows[300:]
+    fitted = fit_voices(
+        Views(source, source),
+        y[:300],
+        Views(target + 9, target),
+        fit_scaling(moments(source), moments(target + 9), "global"),
+        random.normal(size=300),
+        np.random.SeedSequence(0),
+        moved=True,
+        undone=True,
+    )
+    above = fitted.target_distance > np.quantile(fitted.source_distance, 0.95)
+    assert above.mean() < 0.2, "as they are, all rows of the batch are farther from source than any source row"

@@ -197,13 +197,17 @@ def fit_voices(
     trust = partial(weigh, stands_out, moved=moved, undone=undone)
     voices = _fused(heard, of_target, weights, space, some[1], head_score[kept[1]], trust)
     of_source = [each.source for each in heard]
-    tested = voices
+    tested = calibrating = voices
     if target.is_aligned:
         aligned = np.array([voice.takes_aligned for voice in voices.distances])
         tested = replace(voices, weights=weights * aligned / weights[aligned].sum())
+        # all rows of a moved batch are far from source: the threshold compares ranks within each domain
+        own = [fit_tail_rank(scores) for scores in of_source]
+        ranks = zip(aligned, voices.ranks, own, strict=True)
+        calibrating = replace(voices, ranks=tuple(rank if same else mine for same, rank, mine in ranks))
     return FittedVoices(
         voices,
-        _all_distances(voices, source, kept[0], voices.pooled(of_source)),
+        _all_distances(calibrating, source, kept[0], calibrating.pooled(of_source)),
         _all_distances(voices, target, kept[1], voices.pooled(of_target)),
         (tested.pooled(of_source), tested.pooled(of_target)),
     )

@@ -201,16 +201,18 @@ def test_the_score_is_the_sum_of_both_smoothed_ranks(group):
 
 @given(st.integers(0, N - 1), st.floats(0, 50))
 def test_a_higher_head_score_or_distance_is_never_a_lower_score(group, row, more):
-    voices, views = group.fitted.voices, as_given(group.target[[row]])
+    voices = group.fitted.voices
+    nearest = voices.surroundings.nearest(as_given(group.target[[row]]))
     head, distance = group.heads[[row]], group.fitted.target_distance[[row]]
-    before = voices.fuse(views, head, distance)
-    assert voices.fuse(views, head + more, distance) >= before
-    assert voices.fuse(views, head, distance + more) >= before
+    before = voices.fuse(nearest, head, distance)
+    assert voices.fuse(nearest, head + more, distance) >= before
+    assert voices.fuse(nearest, head, distance + more) >= before
 
 
 def test_rows_above_all_others_are_still_ranked(group):
-    voices, views = group.fitted.voices, as_given(group.target[:1])
-    heads = [voices.fuse(views, np.array([high]), np.zeros(1))[0] for high in (10.0, 20.0, 30.0)]
+    voices = group.fitted.voices
+    nearest = voices.surroundings.nearest(as_given(group.target[:1]))
+    heads = [voices.fuse(nearest, np.array([high]), np.zeros(1))[0] for high in (10.0, 20.0, 30.0)]
     assert np.diff(heads).min() > 0
 
 

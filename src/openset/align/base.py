@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
 Rows = NDArray[np.float64]
 
+MAX_GATE_COMPONENTS = 100
+"""Principal components in which an aligner clusters rows or predicts their classes."""
+
 
 class Alignment(Protocol):
     """A fitted alignment: moves target rows to where source rows of the same kind are."""

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from openset.align.base import Offsets, Rows, check_classes, check_rows
-from openset.stats.components import MAX_GATE_COMPONENTS, find_components
+from openset.align.base import MAX_GATE_COMPONENTS, Offsets, Rows, check_classes, check_rows
+from openset.stats.components import find_components
 
 
 @dataclass(frozen=True)

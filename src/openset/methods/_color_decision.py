@@ -10,7 +10,7 @@ from openset.methods._heads import FitHeads
 from openset.methods._voices import COHERENT, Trust
 from openset.problem import Problem
 from openset.stats.diagnostics import Diagnostic, score_diagnostics, support_of_known
-from openset.stats.neighbours import distance_score
+from openset.stats.neighbours import distance_score, evenly_spaced
 from openset.stats.novelty import NoveltyVerdict
 from openset.stats.validation_scores import ValidationScores
 
@@ -21,8 +21,6 @@ _MOST_ROWS = 2000
 
 _FEWEST_ROWS = 5
 """A distance needs at least this many source rows."""
-
-Logits = NDArray[np.floating]
 
 
 def validation_scores(heads: FitHeads, problem: Problem) -> ValidationScores:
@@ -87,6 +85,4 @@ def voice_diagnostics(alignment: Chosen, trust: Trust, proved_by_heads: bool) ->
 
 def _some(rows: NDArray[np.floating]) -> NDArray[np.float64]:
     """Return all rows or, if they are many, evenly spaced ones."""
-    if len(rows) > _MOST_ROWS:
-        rows = rows[np.linspace(0, len(rows) - 1, _MOST_ROWS).astype(np.intp)]
-    return rows.astype(np.float64)
+    return rows[evenly_spaced(len(rows), _MOST_ROWS)].astype(np.float64)

@@ -24,7 +24,7 @@ from openset.methods._known_classes import ClassObjective
 from openset.problem import Floats, Rows
 from openset.stats.components import find_components
 from openset.stats.folds import Fold, make_folds
-from openset.stats.neighbours import nearest_rows
+from openset.stats.neighbours import evenly_spaced, kth_distance
 from openset.stats.scaling import Scaling
 
 NEIGHBOUR = 5
@@ -112,7 +112,7 @@ class RowDistance:
 
     def apply(self, views: Views) -> Floats:
         """Return the distance of each row."""
-        return views.in_blocks(lambda part: _kth_distance(self.references, self.space.apply(part)))
+        return views.in_blocks(lambda part: kth_distance(self.references, self.space.apply(part), NEIGHBOUR))
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,7 +137,9 @@ class HiddenDistance:
 
         def mean_distance(part: Views) -> Floats:
             layers = _unit_layers(network, ScaledRows(part.rows, self.scaling))
-            by_member = [_kth_distance(r, layer) for r, layer in zip(self.references, layers, strict=True)]
+            by_member = [
+                kth_distance(r, layer, NEIGHBOUR) for r, layer in zip(self.references, layers, strict=True)
+            ]
             return np.asarray(((np.stack(by_member).T - self.centres) / self.scales).mean(axis=1))
 
         return views.in_blocks(mean_distance)
@@ -197,7 +199,7 @@ def _spaces(source: Views, target: Views, scaling: Scaling, components: Space) -
 def _hear_rows(name: str, space: Space, source: Views, folds: Sequence[Fold]) -> Heard:
     rows, own = space.apply(source), np.empty(len(source.rows))
     for fold in folds:
-        own[fold.validation] = _kth_distance(rows[fold.train], rows[fold.validation])
+        own[fold.validation] = kth_distance(rows[fold.train], rows[fold.validation], NEIGHBOUR)
     return Heard(RowDistance(name, space, rows.astype(np.float32)), own)
 
 
@@ -213,7 +215,7 @@ def _hear_hidden(
     layers = _unit_layers(Network.from_arrays(trained.architecture, trained.weights, None, "cpu"), rows)
     own, kept, centres, scales = np.empty(len(y)), [], np.empty(len(folds)), np.empty(len(folds))
     for member, (fold, layer) in enumerate(zip(folds, layers, strict=True)):
-        distance = _kth_distance(layer[fold.train], layer[fold.validation])
+        distance = kth_distance(layer[fold.train], layer[fold.validation], NEIGHBOUR)
         centres[member], high = np.quantile(distance, [0.5, 0.9])
         scales[member] = max(high - centres[member], 1e-9)
         own[fold.validation] = (distance - centres[member]) / scales[member]
@@ -253,13 +255,6 @@ def _unit_layers(network: Network, rows: ScaledRows) -> list[NDArray[np.float64]
     return [normalize(layer.astype(np.float64)) for layer in layers]
 
 
-def _kth_distance(references: NDArray[np.floating], rows: Floats) -> Floats:
-    known = np.ascontiguousarray(references, dtype=np.float64)
-    return nearest_rows(known, np.ascontiguousarray(rows), min(NEIGHBOUR, len(known)))[0][:, -1]
-
-
 def thinned(n_rows: int) -> Rows:
     """Return all rows, or evenly spaced ones."""
-    if n_rows <= MOST_ROWS:
-        return np.arange(n_rows)
-    return np.linspace(0, n_rows - 1, MOST_ROWS).astype(np.intp)
+    return evenly_spaced(n_rows, MOST_ROWS)

@@ -129,7 +129,8 @@ class Voices:
     def score(self, views: Views, head_score: Floats) -> Floats:
         """Return the score of rows, given that of the heads."""
         needed = self.trust.distances > 0
-        return self.fuse(views, head_score, self.distance(views) if needed else np.zeros(len(head_score)))
+        distance = self.distance(views) if needed else np.zeros(len(head_score))
+        return self.fuse(self.surroundings.nearest(views), head_score, distance)
 
     def distance(self, views: Views) -> Floats:
         """Return the weighted mean rank of all distances."""
@@ -140,9 +141,9 @@ class Voices:
         ranks = [rank.apply(scores) for rank, scores in zip(self.ranks, by_voice, strict=True)]
         return np.asarray(self.weights @ np.stack(ranks))
 
-    def fuse(self, views: Views, head_score: Floats, distance: Floats) -> Floats:
-        """Return the score from both parts, each smoothed over the neighbouring target rows."""
-        around, nearest = self.surroundings, self.surroundings.nearest(views)
+    def fuse(self, nearest: Rows, head_score: Floats, distance: Floats) -> Floats:
+        """Return the score from both parts, each smoothed over the ``nearest`` target rows."""
+        around = self.surroundings
         heads = self.head_rank.apply(head_score) + around.heads[nearest].mean(axis=1)
         distances = distance + around.distances[nearest].mean(axis=1)
         return np.asarray(

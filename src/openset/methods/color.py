@@ -291,14 +291,14 @@ class CoLOR(ColorBase):
             moved=self.alignment_.before.is_moved,
             undone=self.alignment_.after is not None and not self.alignment_.after.is_moved,
         )
-        voices, of_source = fitted.voices, fitted.source_distance[rows]
-        validated = Views(problem.X[rows], problem.X[rows])
+        voices, own, distance = fitted.voices, scores.target_validation_score, fitted.target_distance
+        nearest, of_source = (voices.surroundings.nearest(part) for part in (target, source.take(rows)))
         return replace(
             scores,
             state={**scores.state, "voices_": voices},
-            target_score=voices.fuse(target, scores.target_score, fitted.target_distance),
-            target_validation_score=voices.fuse(target, scores.target_validation_score, fitted.target_distance),
-            calibration_score=voices.fuse(validated, scores.calibration_score, of_source),
+            target_score=voices.fuse(nearest, scores.target_score, distance),
+            target_validation_score=voices.fuse(nearest, own, distance),
+            calibration_score=voices.fuse(of_source, scores.calibration_score, fitted.source_distance[rows]),
             heads=replace(scores.heads, distances=fitted.tested),
         )
 

@@ -17,7 +17,7 @@ from openset.methods._heads import FittedNetwork, HeadOutputs
 from openset.methods._presets import PRESETS
 from openset.methods.source_only import SourceOnly
 from openset.problem import Problem, State
-from openset.stats.neighbours import nearest_rows
+from openset.stats.neighbours import kth_distance
 
 if TYPE_CHECKING:
     from openset.learn.objective import Objective
@@ -97,20 +97,10 @@ class DeepKNN(SourceOnly):
     def _member_scores(self, outputs: HeadOutputs) -> NDArray[np.float64]:
         return np.stack(
             [
-                kth_distance(rows, layer, self.n_neighbors)
+                kth_distance(rows, normalize(layer.astype(np.float64)), self.n_neighbors)
                 for rows, layer in zip(self.rows_, outputs[_BODY], strict=True)
             ]
         )
 
     def _onnx_scores(self, outputs: Mapping[str, Value]) -> Value:
         raise ValueError("DeepKNN searches its source rows, which an ONNX graph does not do: use save().")
-
-
-def kth_distance(rows: NDArray[np.floating], layer: NDArray[np.floating], k: int) -> NDArray[np.float64]:
-    """Return the distance of each row of ``layer``, divided by its length, to the k-th nearest of ``rows``.
-
-    >>> kth_distance(np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([[5.0, 0.0]]), k=1)
-    array([0.])
-    """
-    queries = normalize(layer.astype(np.float64))
-    return nearest_rows(rows.astype(np.float64), queries, min(k, len(rows)))[0][:, -1]

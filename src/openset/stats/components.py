@@ -9,9 +9,6 @@ from numpy.typing import NDArray
 
 Rows = NDArray[np.float64]
 
-MAX_GATE_COMPONENTS = 100
-"""Components in which an aligner clusters rows or predicts their classes."""
-
 
 @dataclass(frozen=True)
 class Components:

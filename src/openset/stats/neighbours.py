@@ -38,6 +38,25 @@ def nearest_rows(
     return np.concatenate([f[0] for f in found]), np.concatenate([f[1] for f in found])
 
 
+def kth_distance(rows: NDArray[np.floating], queries: NDArray[np.floating], k: int) -> NDArray[np.float64]:
+    """Euclidean distance of every query to its k-th nearest row, or to the farthest of fewer rows.
+
+    >>> kth_distance(np.array([[0.0], [2.0], [5.0]]), np.array([[1.5]]), k=2)
+    array([1.5])
+    """
+    known, wanted = (np.ascontiguousarray(part, dtype=np.float64) for part in (rows, queries))
+    return nearest_rows(known, wanted, min(k, len(known)))[0][:, -1]
+
+
+def evenly_spaced(n_rows: int, most: int) -> NDArray[np.intp]:
+    """Indices of all rows or, if they are more than ``most``, of evenly spaced ones from the first to the last.
+
+    >>> evenly_spaced(3, 5).tolist(), evenly_spaced(9, 3).tolist()
+    ([0, 1, 2], [0, 4, 8])
+    """
+    return np.arange(n_rows) if n_rows <= most else np.linspace(0, n_rows - 1, most).astype(np.intp)
+
+
 def distance_score(
     rows: NDArray[np.float64], queries: NDArray[np.float64], ks: tuple[int, ...] = (1, 5)
 ) -> NDArray[np.float64]:

@@ -315,14 +315,16 @@ class CoLOR(ColorBase):
 
     def _decide(self, problem: Problem, scores: FitScores) -> Decision:
         threshold = threshold_after_choice(scores.calibration_score, self.fpr, n_compared=len(self.heads_))
-        voices, heads = getattr(self, "voices_", None), scores.heads
-        validation = validation_scores(heads, problem)
-        verdict = novelty_verdict(validation, max_density_ratio=self.max_density_ratio)
-        # heads that tell more than half of a batch from source have learnt its move
-        proved_by_heads = voices is None or (voices.trust.heads_prove and verdict.fraction.low <= MOST_NOVEL)
+        voices, ratio = getattr(self, "voices_", None), self.max_density_ratio
+        proved_by_heads = voices is None or voices.trust.heads_prove
+        if proved_by_heads:
+            validation = validation_scores(scores.heads, problem)
+            verdict = novelty_verdict(validation, max_density_ratio=ratio)
+            # heads that tell more than half of a batch from source have learnt its move
+            proved_by_heads = voices is None or verdict.fraction.low <= MOST_NOVEL
         if not proved_by_heads:
-            validation = ValidationScores.of_one_score(*heads.distances)
-            verdict = novelty_verdict(validation, max_density_ratio=self.max_density_ratio)
+            validation = ValidationScores.of_one_score(*scores.heads.distances)
+            verdict = novelty_verdict(validation, max_density_ratio=ratio)
         called = scores.target_score > threshold.value
         diagnostics = verdict_diagnostics(validation, verdict, problem, called_novel=called, fpr=self.fpr)
         diagnostics += self._head_diagnostics(scores, verdict, threshold.value)

@@ -14,7 +14,7 @@ help:  ## this list
 $(BASE): pyproject.toml constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "Installing openset and its pinned dependencies into $(VENV) (a minute or two, once) ..."
-	@$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt -e '.[plot]'
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt -e '.[data,plot,report]'
 	@touch $(BASE)
 
 $(STAMP): $(BASE)
@@ -22,7 +22,7 @@ $(STAMP): $(BASE)
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	@touch $(STAMP)
 
-demo: $(BASE)  ## CoLOR against a discriminator on real digits, about a minute
+demo: $(BASE)  ## two files of real digits to an answer, then CoLOR against a discriminator, about a minute
 	@$(BIN)/openset demo
 
 check: lint types contract  ## while working: style, types, imports and the quick tests, about two minutes

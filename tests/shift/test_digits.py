@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
-from openset.shift.digits import GROUPS, NOVEL_DIGIT, digits_problem
+from openset.shift.digits import GROUPS, NOVEL_DIGIT, digits_problem, digits_rows
 
 IMAGES, DIGIT = load_digits(return_X_y=True)
 DIGIT_OF = {row.tobytes(): digit for row, digit in zip(IMAGES, DIGIT, strict=True)}
@@ -47,6 +47,14 @@ def test_a_share_of_the_target_is_for_testing():
     problem = digits_problem(1, test_fraction=0.5)
     assert len(problem.X_test) == pytest.approx(len(problem.X_target), abs=2)
     assert (problem.y_test == "novel").mean() == pytest.approx(0.08, abs=0.005)
+
+
+def test_the_share_of_nines_can_be_chosen():
+    default, none, every = (digits_rows(DIGIT, 2, 0.0, novel_fraction=share) for share in (0.08, 0.0, None))
+    assert (DIGIT[default.target] == NOVEL_DIGIT).mean() == pytest.approx(0.08, abs=0.005)
+    assert NOVEL_DIGIT not in DIGIT[none.target] and len(none.test) == 0
+    assert sorted(np.concatenate([every.source, every.target])) == list(range(len(DIGIT)))
+    assert np.array_equal(default.source, none.source) and np.array_equal(default.source, every.source)
 
 
 def test_the_seed_decides():

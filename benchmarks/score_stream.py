@@ -125,7 +125,7 @@ def main(rows, folder, repeats):
 def score_alone(folder):
     score(folder / "run", folder / "target.parquet", folder / "small.parquet")  # imports, which cost seconds
     start, used = time.perf_counter(), time.process_time()
-    rows = score(folder / "run", folder / "rows.parquet", folder / "out.parquet")
+    rows = score(folder / "run", folder / "rows.parquet", folder / "out.parquet").rows
     seconds, used = time.perf_counter() - start, time.process_time() - used
     status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
     megabytes = int(status["VmHWM"].split()[0]) / 1024  # getrusage would count the parent's from before the exec

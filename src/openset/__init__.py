@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from openset.methods.softmax_scores import MLS, MSP, Energy, Entropy
     from openset.methods.source_only import SourceOnly
     from openset.persistence.model import load
+    from openset.pipeline.batch_answer import BatchAnswer
     from openset.pipeline.result import Result
     from openset.pipeline.run import load_run, run
     from openset.pipeline.score import score
@@ -60,6 +61,7 @@ _HOME = {
     "SHOT": "openset.methods.shot",
     "UPU": "openset.methods.pu",
     "ZOC": "openset.methods.names",
+    "BatchAnswer": "openset.pipeline.batch_answer",
     "CoLOR": "openset.methods.color",
     "ConOp": "openset.methods.color_paper",
     "DeepKNN": "openset.methods.deep_knn",
@@ -97,6 +99,7 @@ __all__ = [
     "SHOT",
     "UPU",
     "ZOC",
+    "BatchAnswer",
     "CoLOR",
     "ConOp",
     "DeepKNN",

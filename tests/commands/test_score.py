@@ -1,10 +1,12 @@
-"""``openset score``: every format, the rows to act on, and wrong input."""
+"""``openset score``: every format, the rows to act on, the answer, its exit codes, and wrong input."""
 
 from __future__ import annotations
 
 import json
 
+import numpy as np
 import pandas as pd
+import pytest
 
 from command_line import call
 from openset.stats.p_values import benjamini_hochberg
@@ -18,7 +20,8 @@ def test_every_format_gives_the_rows_that_the_fit_scored(problem_files, tmp_path
         pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / "scored.parquet"), fitted)
     out = tmp_path / "scored.csv"
     done = call("score", problem_files / "run", problem_files / "target.csv", "--out", out, "--json", "-q")
-    assert json.loads(done.stdout) == {"rows": 400, "out": str(out)}
+    answer = json.loads(done.stdout)
+    assert answer["rows"] == 400 and answer["out"] == str(out) and not answer["failed"]
     assert call("score", problem_files / "run", problem_files / "target.csv", "--out", out, "-q").output == ""
 
 
@@ -49,6 +52,10 @@ def test_wrong_input_gives_one_message_and_no_file(problem_files, tmp_path):
         ((data, "--out", tmp_path / "x.csv", "--fdr", "0"), "error: --fdr 0.0 is not valid"),
         ((data, "--out", tmp_path / "x.csv", "--id", "ird"), "no column 'ird'"),
         (
+            (data, "--out", tmp_path / "x.csv", "--fail-if-novel", "5"),
+            "error: --fail-if-novel 5.0 is not valid: expected a number in [0, 1]",
+        ),
+        (
             (data, "--out", tmp_path / "x.csv", "--max-density-ratio", "2"),
             "error: --max-density-ratio 2.0 does nothing without --fdr: give both.",
         ),
@@ -58,3 +65,67 @@ def test_wrong_input_gives_one_message_and_no_file(problem_files, tmp_path):
         assert words in " ".join(done.output.split()), done.output
         assert "skip" not in done.output and "Traceback" not in done.output
     assert sorted(p.name for p in tmp_path.iterdir()) == ["bad.csv"]
+
+
+@pytest.fixture
+def spoilt(problem_files, tmp_path):
+    """A batch with a column out of range, a new column, and 40 new rows of 400."""
+    batch = pd.read_csv(problem_files / "target.csv")
+    batch.loc[:11, "width"] = -999
+    batch.assign(zip=1).to_csv(tmp_path / "batch.csv", index=False)
+    return tmp_path / "batch.csv"
+
+
+def test_the_answer_is_printed_in_80_columns_and_json_has_the_same(problem_files, spoilt, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    asked = ("score", problem_files / "run", spoilt, "--out", "o.csv")
+    done, answer = call(*asked), json.loads(call(*asked, "--json").stdout)
+    text = done.stdout.partition("Called new")[1] + done.stdout.partition("Called new")[2]
+    assert done.exit_code == 0 and max(map(len, text.splitlines())) <= 80
+    shown = " ".join(text.split())
+    called = (pd.read_csv("o.csv")["predicted"] == "novel").sum()
+    assert answer["called_novel"] == called > 40
+    share, low, high = (100 * answer["called_share"][name] for name in ("value", "low", "high"))
+    assert f"Called new {called} of 400 rows, {share:.1f} % ({low:.1f} to {high:.1f} %); " in shown
+    assert f"{100 * answer['called_share_at_fit']:.1f} % when the run was fitted" in shown
+    assert answer["called_share"]["confidence"] == 0.95
+    assert f"Moved {answer['moved']['answer']}. {answer['moved']['sentence']}" in shown
+    (width,) = answer["out_of_range"]
+    assert width["column"] == "width" and width["rows"] == 12 and width["share"] == 0.03 and width["low"] == -999
+    assert f"Out of range {width['sentence']}" in shown and "12 of 400 rows (3.0 %)" in width["sentence"]
+    assert answer["new_columns"] == ["zip"] and "New columns zip: not in the fit's data, so not used" in shown
+    assert text.endswith("\n\n400 rows written to o.csv.\n")
+    assert (answer["out"], answer["fail_if_novel"], answer["failed"]) == ("o.csv", None, False)
+
+
+@pytest.mark.parametrize(("limit", "code"), [("0.05", 3), ("0", 3), ("0.5", 0), ("1", 0)])
+def test_too_many_new_rows_have_an_exit_code_of_their_own(problem_files, tmp_path, limit, code):
+    out = tmp_path / "o.csv"
+    asked = ("score", problem_files / "run", problem_files / "target.csv", "--out", out, "--fail-if-novel", limit)
+    done = call(*asked)
+    assert done.exit_code == code and "400 rows written to" in done.stdout
+    assert len(pd.read_csv(out)) == 400  # written all the same
+    called = int((pd.read_csv(out)["predicted"] == "novel").sum())
+    reason = (
+        f"too many new rows: {called} of 400 rows are called new, more than --fail-if-novel {float(limit):g}."
+    )
+    assert (reason in " ".join(done.stderr.split())) == (code == 3)
+    quiet = call(*asked, "-q")
+    assert quiet.exit_code == code and quiet.stdout == "" and bool(quiet.stderr) == (code == 3)
+    machine = call(*asked, "-q", "--json")
+    answer = json.loads(machine.stdout)
+    assert (
+        machine.exit_code == code and answer["failed"] == (code == 3) and answer["fail_if_novel"] == float(limit)
+    )
+
+
+def test_a_share_as_large_as_allowed_does_not_fail(problem_files, tmp_path):
+    out = tmp_path / "o.csv"
+    asked = ("score", problem_files / "run", problem_files / "target.csv", "--out", out, "-q", "--fail-if-novel")
+    share = np.mean(pd.read_parquet(problem_files / "run" / "scored_target.parquet")["predicted"] == "novel")
+    assert call(*asked, share).exit_code == 0 and call(*asked, share - 1e-9).exit_code == 3
+
+
+def test_the_help_tells_the_exit_code():
+    shown = " ".join(call("score", "--help").output.split())
+    assert "Exit codes: 0 done, 3 too many rows called new, 2 wrong input" in shown

@@ -1,9 +1,10 @@
-"""Scoring files: every row once, in order, with its id, and never half a file."""
+"""Scoring files: every row once, in order, with its id, never half a file; and what is said of the batch."""
 
 from __future__ import annotations
 
 import os
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,6 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import binomtest
 
 import openset
 from openset.data import read_table
@@ -42,13 +44,15 @@ def test_every_row_once_in_order_with_its_id(problem_files, tmp_path_factory, ro
     ids = [f"id {i}" for i in random.permutation(len(X))]
     with writing_table(folder / f"in.{into}") as write:
         write({**dict(zip(NAMES, X.T, strict=True)), "rid": np.array(ids, dtype=object)})
-    assert openset.score(
+    answer = openset.score(
         problem_files / "run", folder / f"in.{into}", folder / f"out.{out}", batch_rows=batch_rows
-    ) == len(X)
+    )
+    assert answer.rows == int(answer) == len(X)
     found = read_table(folder / f"out.{out}", id="id", label="predicted", features=["novelty_score", "p_novel"])
     model = openset.load(problem_files / "run" / "model")
     assert found.ids.tolist() == ids
     assert found.y.astype(str).tolist() == model.predict(X).tolist()
+    assert answer.called_novel == found.y.astype(str).tolist().count("novel") >= 2
     np.testing.assert_array_equal(found.X[:, 0], model.novelty_score(X))
     np.testing.assert_array_equal(found.X[:, 1], model.predict_proba(X)[:, -1])
 
@@ -170,3 +174,123 @@ def test_the_data_are_never_replaced_by_their_scores(problem_files, tmp_path):
     with pytest.raises(ValueError, match="does nothing without fdr"):
         openset.score(run, data, tmp_path / "scored.csv", max_density_ratio=2)
     assert data.read_bytes() == (problem_files / "target.csv").read_bytes()
+
+
+def write_batch(folder, counts, *, seed=7, change=None, suffix="parquet", **columns):
+    """A file of rows like those of the fit, after ``change``; and the rows."""
+    X, _ = make_rows(np.random.default_rng(seed), counts)
+    if change is not None:
+        change(X)
+    table = frame(X, rid=[f"b{i}" for i in range(len(X))], **columns)
+    path = folder / f"batch.{suffix}"
+    table.to_parquet(path) if suffix == "parquet" else table.to_csv(path, index=False)
+    return path, X
+
+
+LIKE_THE_TARGET = {"cat": 300, "dog": 600, "new": 100}
+
+
+def test_the_answer_of_a_batch_like_the_target(problem_files, tmp_path):
+    path, _ = write_batch(tmp_path, LIKE_THE_TARGET)
+    answer = openset.score(problem_files / "run", path, tmp_path / "out.parquet")
+    called = pd.read_parquet(tmp_path / "out.parquet")["predicted"].value_counts()["novel"]
+    interval = binomtest(int(called), 1000).proportion_ci(0.95, method="exact")
+    assert answer.called_novel == called and 95 <= called <= 130
+    assert answer.called_share.value == called / 1000
+    np.testing.assert_allclose([answer.called_share.low, answer.called_share.high], interval, rtol=1e-9)
+    fitted = pd.read_parquet(problem_files / "run" / "scored_target.parquet")["predicted"]
+    assert answer.called_share_at_fit == (fitted == "novel").mean()
+    assert answer.moved.answer == "no" and 0.35 < answer.moved.overlap < 0.65
+    assert answer.ranges_compared and answer.out_of_range == [] and not answer.not_compared
+    assert answer.new_columns == [] and answer.changed_columns == []
+
+
+def test_a_batch_that_moved_is_noticed_and_the_column_named(problem_files, tmp_path):
+    def move(X):
+        X[:, 0] = 100 * X[:, 0] + 700
+
+    path, _ = write_batch(tmp_path, LIKE_THE_TARGET, change=move, suffix="csv")
+    answer = openset.score(problem_files / "run", path, tmp_path / "out.csv")
+    assert answer.moved.answer == "yes" and answer.moved.overlap == 0 and answer.moved.columns == ["width"]
+    (width,) = answer.out_of_range
+    assert (width.column, width.rows, width.share) == ("width", 1000, 1.0)
+
+
+def test_a_column_out_of_range_is_named_with_the_count(problem_files, tmp_path):
+    def spoil(X):
+        X[5:12, 1] = -999  # of 1000 rows
+        X[:, 2] = np.clip(X[:, 2], -0.5, 8)  # within its range
+
+    path, X = write_batch(tmp_path, LIKE_THE_TARGET, change=spoil)
+    answer = openset.score(problem_files / "run", path, tmp_path / "out.parquet", batch_rows=64)
+    fit = pd.concat(pd.read_parquet(problem_files / f"{role}.parquet") for role in ("source", "target"))["height"]
+    (height,) = answer.out_of_range
+    assert height.rows == ((X[:, 1] < fit.min()) | (X[:, 1] > fit.max())).sum() >= 7
+    assert (height.fit_low, height.fit_high) == (fit.min(), fit.max())
+    assert (height.column, height.low, height.high) == ("height", -999, X[:, 1].max())
+    assert "a code for missing values" in height.sentence and answer.moved.answer == "no"
+
+
+@pytest.mark.parametrize("batch_rows", [37, 500, 699])
+def test_the_answer_does_not_depend_on_the_size_of_batches(problem_files, tmp_path, batch_rows):
+    def spoil(X):
+        X[::50, 0] += 30
+
+    path, _ = write_batch(tmp_path, {"cat": 300, "new": 400}, change=spoil)  # more rows than are sampled
+    whole = openset.score(problem_files / "run", path, tmp_path / "whole.parquet")
+    assert openset.score(problem_files / "run", path, tmp_path / "o.parquet", batch_rows=batch_rows) == whole
+    assert len(whole.out_of_range) == 1 and 0 < whole.moved.overlap < 1
+
+
+def test_with_a_false_discovery_rate_the_answer_is_the_same(problem_files, tmp_path):
+    path, _ = write_batch(tmp_path, LIKE_THE_TARGET)
+    given = (problem_files / "run", path, tmp_path / "out.parquet")
+    assert openset.score(*given, fdr=0.2) == openset.score(*given)
+
+
+def test_new_columns_and_columns_that_changed(problem_files, tmp_path):
+    path, _ = write_batch(tmp_path, LIKE_THE_TARGET, town="Rome", zip=range(1000), kind="cat")
+    answer = openset.score(problem_files / "run", path, tmp_path / "out.parquet")
+    assert answer.new_columns == ["zip"]  # the source had a town and a kind
+    frame_ = pd.read_parquet(path).assign(rid=range(1000))
+    changed = openset.score(problem_files / "run", frame_, tmp_path / "out.parquet").changed_columns
+    assert [(entry.column, entry.at_fit, entry.now) for entry in changed] == [("rid", "other", "number")]
+    assert openset.score(problem_files / "run", frame_, tmp_path / "out.parquet", id="zip").new_columns == []
+
+
+def test_vectors_are_compared_by_index_and_in_their_precision(tmp_path):
+    random = np.random.default_rng(0)
+
+    def write(name, rows, **columns):
+        vectors = pa.FixedSizeListArray.from_arrays(pa.array(rows.astype(np.float16).ravel()), rows.shape[1])
+        pq.write_table(pa.table({"e": vectors, **columns}), tmp_path / name)
+
+    kinds = random.integers(0, 2, 300)
+    write("source.parquet", random.normal(size=(300, 4)) + 4 * kinds[:, None], kind=np.where(kinds, "a", "b"))
+    batch = random.normal(size=(200, 4))
+    write("target.parquet", batch)
+    openset.run(
+        tmp_path / "source.parquet", tmp_path / "target.parquet", label="kind", features="e", method="mahalanobis"
+    ).save(tmp_path / "run")  # fmt: skip
+    answer = openset.score(tmp_path / "run", tmp_path / "target.parquet", tmp_path / "out.csv")
+    assert answer.out_of_range == [] and answer.moved.answer == "no"
+    batch[3:40, 2] = 60
+    answer = openset.score(tmp_path / "run", pd.DataFrame({"e": batch.tolist()}), tmp_path / "out.csv")  # float64
+    assert [(entry.column, entry.rows) for entry in answer.out_of_range] == [("e[2]", 37)]
+
+
+def test_a_run_without_a_profile_scores_and_says_that_nothing_is_compared(problem_files, tmp_path):
+    shutil.copytree(problem_files / "run", tmp_path / "run")
+    (tmp_path / "run" / "profile.safetensors").unlink()
+    path, _ = write_batch(tmp_path, LIKE_THE_TARGET, zip=1)
+    old = openset.score(tmp_path / "run", path, tmp_path / "out.parquet")
+    answer = openset.score(problem_files / "run", path, tmp_path / "again.parquet")
+    assert old.called_share == answer.called_share and old.called_share_at_fit == answer.called_share_at_fit
+    assert old.not_compared and old.moved.answer == "unknown" and not old.ranges_compared and not old.new_columns
+    pd.testing.assert_frame_equal(
+        pd.read_parquet(tmp_path / "out.parquet"), pd.read_parquet(tmp_path / "again.parquet")
+    )
+    (tmp_path / "run" / "profile.safetensors").write_bytes(b"half")
+    with pytest.raises(ValueError, match="profile.safetensors is damaged"):
+        openset.score(tmp_path / "run", path, tmp_path / "third.parquet")
+    assert not (tmp_path / "third.parquet").exists()

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from openset.errors import Parameter
 
 BAD_INPUT, FAILED, INTERRUPTED, TERMINATED = 2, 1, 130, 143
+TOO_MANY_NOVEL = 3
+"""Exit code of ``openset score --fail-if-novel``: all went well, and more rows are called novel than allowed."""
 
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Say more; show where an error arose.")]

@@ -7,7 +7,15 @@ from typing import Annotated
 
 import typer
 
-from openset.commands.console import AsJson, Quiet, Verbose, helpful_errors, show_json
+from openset.commands.console import (
+    TOO_MANY_NOVEL,
+    AsJson,
+    Quiet,
+    Verbose,
+    helpful_errors,
+    show_json,
+    show_text,
+)
 
 
 def score(
@@ -23,6 +31,10 @@ def score(
         float | None,
         typer.Option(help="For --fdr: how many times as common known rows may be.", show_default="the run's"),
     ] = None,
+    fail_if_novel: Annotated[
+        float | None,
+        typer.Option(metavar="SHARE", help="Exit with code 3 if a larger share of rows is called new."),
+    ] = None,
     quiet: Quiet = False,
     verbose: Verbose = False,
     as_json: AsJson = False,
@@ -33,17 +45,39 @@ def score(
     p-value (the rank among the source's validation scores), p_<class> and p_novel.
     The file appears when all is written; until then an old one stays.
 
+    Prints how many rows are called new, with the interval of the count, whether
+    the batch moved away from the rows of the fit, and the columns with values
+    outside the fit's ranges; --json has the same.
+
+    With --fail-if-novel 0.05 the exit code is 3 if more than 5 % of the rows are
+    called new (the share itself, not an end of its interval). The file is written
+    all the same.
+
     With --fdr also novel_at_fdr: of the rows marked at most that share is known,
     on average, if known rows are at most --max-density-ratio times as common as
     in the source.
 
+    Exit codes: 0 done, 3 too many rows called new, 2 wrong input or usage, 1
+    anything else, 130 interrupted.
+
     Example: openset score run march.parquet --out march_scored.parquet
     """
     with helpful_errors(verbose, context):
+        from openset._utils.params import check_number
+
+        if fail_if_novel is not None:
+            check_number("fail_if_novel", fail_if_novel, high=1.0)
         from openset.pipeline.score import score as score_data
 
-        rows = score_data(run, data, out, id=id, fdr=fdr, max_density_ratio=max_density_ratio, progress=not quiet)
+        answer = score_data(
+            run, data, out, id=id, fdr=fdr, max_density_ratio=max_density_ratio, progress=not quiet
+        )
+        failed = fail_if_novel is not None and answer.called_share.value > fail_if_novel
         if as_json:
-            show_json({"rows": rows, "out": str(out)})
+            show_json({**answer.to_dict(), "out": str(out), "fail_if_novel": fail_if_novel, "failed": failed})
         elif not quiet:
-            typer.echo(f"{rows} rows written to {out}.")
+            show_text(f"{answer()}\n\n{answer.rows} rows written to {out}.")
+        if failed:
+            called = f"{answer.called_novel} of {answer.rows} rows are called new"
+            typer.echo(f"too many new rows: {called}, more than --fail-if-novel {fail_if_novel:g}.", err=True)
+            raise typer.Exit(TOO_MANY_NOVEL)

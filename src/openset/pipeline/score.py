@@ -20,8 +20,11 @@ from openset.data.writer import check_writable, writing_table
 from openset.errors import Parameter, ParameterError
 from openset.features.maker import FeatureMaker
 from openset.methods._network import NetworkClassifier
+from openset.pipeline.batch_answer import BatchAnswer, answer_of
+from openset.pipeline.batch_facts import BatchFacts, FactCounter
+from openset.pipeline.fit_profile import read_profile
 from openset.pipeline.load import stream
-from openset.pipeline.result import load_model, read_summary
+from openset.pipeline.result import PROFILE, load_model, read_summary
 from openset.pipeline.scored_table import ScoredTable, assumed_ratio, predictions, scored_table
 from openset.stats.p_values import largest_p_value
 
@@ -39,8 +42,11 @@ def score(
     max_density_ratio: float | None = None,
     batch_rows: int = BATCH_ROWS,
     progress: bool = False,
-) -> int:
-    """Score every row of ``data`` with a saved run, write them to ``out``, and return the number of rows.
+) -> BatchAnswer:
+    """Score every row of ``data`` with a saved run, write them to ``out``, and say what was found.
+
+    The answer has the number of rows, the share called novel with its interval, and how the batch compares with
+    the rows that the run was fitted on: whether it moved, values outside of the fit's ranges, new columns.
 
     Each row gives one row, in order, with its id (of the run's id column or ``id``; numbered from 0 without).
     Extensions tell the formats. ``out`` appears, in place of a file that is there, when all is written.
@@ -54,7 +60,8 @@ def score(
     if max_density_ratio is not None and fdr is None:
         given = Parameter("max_density_ratio", max_density_ratio)
         raise ParameterError(given, " does nothing without ", Parameter("fdr"), ": give both.")
-    settings = read_summary(run).settings
+    summary, profile = read_summary(run), read_profile(Path(run) / PROFILE)
+    settings = summary.settings
     ratio = settings.max_density_ratio if max_density_ratio is None else max_density_ratio
     settings = replace(settings, fdr=fdr, max_density_ratio=ratio, id=settings.id if id is None else id)
     _check_out(Path(out), data)
@@ -64,15 +71,18 @@ def score(
     # encoders take far longer than reading does, and get every core; so do methods with no network
     reads_numbers = settings.text is None and settings.image is None
     on_one_thread = reads_numbers and isinstance(model, NetworkClassifier)
+    counter = FactCounter(profile)
     with torch_on_one_thread() if on_one_thread else nullcontext(1) as workers:
         if fdr is None:
-            return _write(Path(out), _scored(model, maker, batches, workers), progress)
-        seen = _count_p_values(_scored(model, maker, batches, workers), progress)
-        assumed = assumed_ratio(model, ratio)
-        limit = largest_p_value(list(seen), list(seen.values()), fdr, max_density_ratio=assumed)
-        again = _scored(model, maker, stream(settings, source, batch_rows), workers)
-        marked = (replace(scored, novel_at_fdr=scored.p_value <= limit) for scored in again)
-        return _write(Path(out), marked, progress, expected=seen.total())
+            _write(Path(out), _scored(model, maker, batches, workers, counter), progress)
+        else:
+            seen = _count_p_values(_scored(model, maker, batches, workers, FactCounter(None)), progress)
+            assumed = assumed_ratio(model, ratio)
+            limit = largest_p_value(list(seen), list(seen.values()), fdr, max_density_ratio=assumed)
+            again = _scored(model, maker, stream(settings, source, batch_rows), workers, counter)
+            marked = (replace(scored, novel_at_fdr=scored.p_value <= limit) for scored in again)
+            _write(Path(out), marked, progress, expected=seen.total())
+    return answer_of(counter.facts, profile, summary, source, settings.id)
 
 
 def _check_out(out: Path, data: Any) -> None:
@@ -93,8 +103,8 @@ def _count_p_values(tables: Iterator[ScoredTable], progress: bool) -> Counter[fl
     return seen
 
 
-def _write(out: Path, tables: Iterator[ScoredTable], progress: bool, expected: int | None = None) -> int:
-    """Write every table, and return the number of rows; another number than expected is an error."""
+def _write(out: Path, tables: Iterator[ScoredTable], progress: bool, expected: int | None = None) -> None:
+    """Write every table; another number of rows than expected is an error."""
     done = 0
     with writing_table(out) as write, progress_bar("scoring", enabled=progress) as update:
         for scored in tables:
@@ -103,17 +113,26 @@ def _write(out: Path, tables: Iterator[ScoredTable], progress: bool, expected: i
             update(done, None, "rows")
         if expected is not None and done != expected:
             raise ValueError(f"the data gave {expected} rows at first and {done} when read again.")
-    return done
 
 
-def _scored(model: Any, maker: FeatureMaker, batches: Iterator[Records], workers: int) -> Iterator[ScoredTable]:
-    """Every batch scored, in order: a thread reads the next one, others score, and the caller writes."""
+def _scored(
+    model: Any, maker: FeatureMaker, batches: Iterator[Records], workers: int, counter: FactCounter
+) -> Iterator[ScoredTable]:
+    """Every batch scored, in order: a thread reads the next one, others score, and the caller writes.
 
-    def scored(records: Records) -> ScoredTable:
+    When a table is taken, the facts of its rows are added to ``counter``.
+    """
+
+    def scored(records: Records) -> tuple[ScoredTable, BatchFacts]:
         ids = records.rows if records.ids is None else records.ids
         try:
-            return scored_table(model, predictions(model, maker(records)), ids)
+            X = maker(records)
+            found = predictions(model, X)
+            return scored_table(model, found, ids), counter.facts_of(X, found, records.rows)
         except ValueError as error:
             raise ValueError(f"counted from row {records.rows[0]} of the data: {error}") from None
 
-    return mapped_ahead(scored, (records for records in one_ahead(batches) if len(records)), workers)
+    with_rows = (records for records in one_ahead(batches) if len(records))
+    for table, facts in mapped_ahead(scored, with_rows, workers):
+        counter.add(facts)
+        yield table

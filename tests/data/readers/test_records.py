@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 
 from openset._utils.arrays import as_objects
 from openset.data.readers.images import ImageFiles
 from openset.data.readers.records import Records, SeenIds, SkippedRow, concatenate
+from openset.data.readers.tables import iter_batches, read_table
 
 
 def test_batches_of_small_and_of_large_ids_are_joined_as_integers():
@@ -51,3 +53,16 @@ def test_images_are_joined_by_their_paths(tmp_path):
 def test_ids_of_every_type_are_told_apart():
     for ids in ([1.5, -1.5, 1.5], [True, False, True], ["a", "b", "a"], [2**40, 1, 2**40]):
         assert SeenIds().repeated(np.array(ids)).tolist() == [False, False, True]
+
+
+def test_the_kinds_of_all_columns_are_kept(tmp_path):
+    table = pd.DataFrame({"x": [0.5, None, 2.5], "town": ["Rome", "Oslo", "Bern"], "size": [1, 2, 3]})
+    table.to_csv(tmp_path / "table.csv", index=False)
+    table.to_parquet(tmp_path / "table.parquet")
+    for suffix, typed in (("csv", False), ("parquet", True)):
+        records = read_table(tmp_path / f"table.{suffix}", features=["x"], skip_bad=True)
+        assert records.kinds == {"x": "number", "town": "other", "size": "number"} and records.typed == typed
+        assert len(records) == 2
+        batches = list(iter_batches(tmp_path / f"table.{suffix}", features=["size"], batch_rows=1))
+        joined = concatenate(batches)
+        assert joined.kinds == batches[2].kinds == records.kinds and joined.typed == typed

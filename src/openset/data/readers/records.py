@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,8 @@ class Records:
     """Rows in the order of the file. A column that was not asked for is None.
 
     ``rows`` holds each row's number in the file, ``feature_names`` the columns that ``X`` was made from (one name
-    if one column holds whole vectors), ``skipped`` the rows that were skipped.
+    if one column holds whole vectors), ``skipped`` the rows that were skipped. ``kinds`` and ``typed`` are those
+    of the :class:`~openset.data.readers.source.Source`, with the columns that were not asked for.
     """
 
     rows: NDArray[np.int64]
@@ -36,6 +37,8 @@ class Records:
     images: ImageFiles | None = None
     feature_names: tuple[str, ...] = ()
     skipped: tuple[SkippedRow, ...] = ()
+    kinds: Mapping[str, str] = field(default_factory=dict)
+    typed: bool = True
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -71,6 +74,8 @@ def concatenate(batches: Sequence[Records]) -> Records:
         images=images,
         feature_names=first.feature_names,
         skipped=tuple(row for batch in batches for row in batch.skipped),
+        kinds=first.kinds,
+        typed=first.typed,
     )
 
 

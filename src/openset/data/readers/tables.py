@@ -235,7 +235,8 @@ class _Reader:
             good = np.flatnonzero(_kept(len(ids), problems))
             for row in good[self.seen.repeated(ids[good])].tolist():
                 problems[row] = f"id {ids[row]!s} in column {choice.id!r} came before"
-        records = Records(chunk.rows, X, y, ids, texts, images, choice.features)
+        about = (choice.features, (), self.source.kinds, self.source.typed)
+        records = Records(chunk.rows, X, y, ids, texts, images, *about)
         if not problems and not chunk.broken:
             return records
         bad = {int(chunk.rows[row]): reason for row, reason in problems.items()} | dict(chunk.broken)

@@ -1,0 +1,78 @@
+"""What is counted of a batch while it is scored, in constant memory and however it is cut into parts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from openset.pipeline.fit_profile import SAMPLE_ROWS, FitProfile
+from openset.problem import Predictions
+from openset.stats.ranges import Outside, count_outside
+from openset.stats.row_sample import RowSample, draw_sample
+
+_SEED = 1
+"""Not that of the fit's sample: a batch that holds the fit's rows again should not be compared with itself."""
+
+
+@dataclass(frozen=True, eq=False)
+class BatchFacts:
+    """How many rows there were and were called novel; rows outside of the fit's ranges; a sample of rows.
+
+    ``outside`` and ``sample`` are None where there is nothing to compare with.
+    """
+
+    rows: int
+    called_novel: int
+    outside: Outside | None = None
+    sample: RowSample | None = None
+
+    def joined(self, other: BatchFacts) -> BatchFacts:
+        """The facts of both parts together."""
+        outside, sample = self.outside, self.sample
+        return BatchFacts(
+            self.rows + other.rows,
+            self.called_novel + other.called_novel,
+            None if outside is None or other.outside is None else outside.joined(other.outside),
+            None if sample is None or other.sample is None else sample.joined(other.sample),
+        )
+
+
+class FactCounter:
+    """Counts the facts of a batch, part by part; ``profile`` is what its rows are compared with.
+
+    :meth:`facts_of` may be called in any thread; :meth:`add` then adds what it returned.
+    """
+
+    def __init__(self, profile: FitProfile | None) -> None:
+        self._profile = profile
+        self._facts: BatchFacts | None = None
+        self._last_key = int(np.iinfo(np.uint64).max)
+
+    @property
+    def facts(self) -> BatchFacts:
+        """The facts of all rows that were added; only where there was a row."""
+        assert self._facts is not None
+        return self._facts
+
+    def facts_of(self, X: NDArray[Any], found: Predictions, numbers: NDArray[np.int64]) -> BatchFacts:
+        """The facts of some rows, from their features, their predictions and their row numbers."""
+        called = int((found.predicted_index == len(found.labels) - 1).sum())
+        if self._profile is None:
+            return BatchFacts(len(X), called)
+        ranges = self._profile.ranges
+        return BatchFacts(
+            len(X),
+            called,
+            None if ranges is None else count_outside(X, ranges),
+            # the last key of some parts ago only lets more rows through, and joining leaves them out
+            draw_sample(X, numbers, SAMPLE_ROWS, seed=_SEED, last_key=self._last_key),
+        )
+
+    def add(self, facts: BatchFacts) -> None:
+        """Add the facts of some rows to those of the rows before."""
+        self._facts = facts if self._facts is None else self._facts.joined(facts)
+        if self._facts.sample is not None:
+            self._last_key = self._facts.sample.last_key

@@ -231,3 +231,25 @@ def test_some_views_are_aligned_as_all_are():
     some = views.take(np.array([2, 0]))
     assert some.rows.tolist() == [[4, 5], [0, 1]] and (some.aligned == 1).all() and some.is_aligned
     assert not as_given(views.rows).take(slice(1, 2)).is_aligned
+
+
+def test_rows_that_are_never_held_out_are_measured_without_themselves():
+    """A class of one row is in every training set: its distance is to the other rows."""
+    random = np.random.default_rng(0)
+    rows = random.normal(size=(90, 3))
+    y = np.r_[np.arange(88) % 2, 2, 3]
+    views, scaling = Views(rows, rows), fit_scaling(moments(rows), moments(rows), "none")
+    space = Space.of(scaling, 3)
+    heard = listen(views, views, y, scaling, space, np.random.SeedSequence(0))
+    scaled = space.apply(views)
+    distances = np.sort(np.linalg.norm(scaled[:, None] - scaled, axis=2), axis=1)
+    np.testing.assert_allclose(heard[0].source[88:], distances[88:, 5])
+    assert all(np.isfinite(each.source).all() for each in heard)
+
+
+def test_a_source_with_one_class_for_each_row_has_no_hidden_layer():
+    rows = np.random.default_rng(0).normal(size=(60, 3))
+    views, scaling = Views(rows, rows), fit_scaling(moments(rows), moments(rows), "none")
+    heard = listen(views, views, np.arange(60), scaling, Space.of(scaling, 3), np.random.SeedSequence(0))
+    assert "hidden layer" not in {each.voice.name for each in heard}
+    assert all(np.isfinite(each.source).all() for each in heard)

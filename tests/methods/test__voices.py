@@ -13,12 +13,13 @@ from openset.methods import _voices
 from openset.methods._distances import Views
 from openset.methods._voices import (
     _AGREEING,
+    _CONTAINED,
     COHERENT,
     FEWEST_ROWS,
-    NEIGHBOURS,
-    _others,
+    MIXED,
     fit_voices,
     has_voices,
+    number_of_neighbours,
     weigh,
 )
 from openset.stats.metrics import auprc
@@ -73,15 +74,28 @@ def test_distances_lead_in_an_aligned_batch_unless_heads_agree():
     for coherence in (-0.2, 0.9):
         against, along = (weigh(coherence, agreement, moved=True, undone=True) for agreement in _AGREEING)
         assert against.distances == along.distances == 1
-        assert against.distances_lead and 0 < against.heads < 1 < along.heads
-    assert weigh(0.9, 0.0).heads < weigh(0.9, 0.0, moved=True, undone=True).heads
+        assert against.distances_lead and against.heads == 0 < 1 < along.heads
 
 
 def test_distances_lead_if_the_far_rows_form_a_group_and_both_count_if_they_agree():
     against, along = (weigh(COHERENT[1], agreement) for agreement in _AGREEING)
     assert against.distances == along.distances == 1
-    assert against.distances_lead and 0 < against.heads < 1, "heads are heard a little where they disagree"
+    assert against.distances_lead and against.heads == 0
     assert along.heads > 1 and not along.distances_lead
+
+
+def test_heads_count_beside_distances_if_their_highest_rows_all_lie_far_from_source():
+    """Rows of a class larger than those looked at: both are right, and overlap little."""
+    apart, within = (weigh(COHERENT[1], 0.2, containment) for containment in _CONTAINED)
+    assert apart.heads == 0 and within.heads == within.distances == 1
+    assert not within.heads_prove, "only agreement lets heads prove a new class"
+
+
+def test_distances_lead_if_the_domains_do_not_mix():
+    for mixing, lead in ((MIXED[0], 1), (MIXED[1], 0)):
+        trust = weigh(0.0, 0.0, mixing=mixing)
+        assert trust.distances == lead and trust.is_mixed is not bool(lead) and trust.mixing == mixing
+    assert not weigh(0.0, 0.0, mixing=MIXED[0]).heads_prove and weigh(0.0, 0.0, mixing=MIXED[1]).heads_prove
 
 
 def test_heads_prove_a_new_class_unless_a_group_far_from_source_contradicts_them():
@@ -95,7 +109,7 @@ def test_heads_of_an_aligned_batch_prove_only_what_distances_agree_with():
     assert not weigh(0.0, 1.0, moved=True, undone=False).heads_prove
 
 
-FLAGS = {"moved": st.booleans(), "undone": st.booleans()}
+FLAGS = {"moved": st.booleans(), "undone": st.booleans(), "containment": SHARES, "mixing": st.floats(0, 1.2)}
 
 
 @given(st.floats(-1, 1), SHARES, st.fixed_dictionaries(FLAGS))
@@ -122,22 +136,9 @@ def test_voices_need_vectors_and_some_rows_of_each_domain():
     assert not has_voices(problem(1000, 1000, (3, 8, 8)))
 
 
-# ---------------------------------------------------------------------- neighbours
-
-
-def test_the_nearest_other_rows_do_not_have_the_row_itself():
-    rows = np.random.default_rng(0).normal(size=(30, 3))
-    nearest = _others(rows)
-    assert nearest.shape == (30, NEIGHBOURS) and not (nearest == np.arange(30)[:, None]).any()
-    distances = np.linalg.norm(rows[:, None] - rows, axis=2) + np.diag(np.full(30, np.inf))
-    np.testing.assert_array_equal(nearest, np.argsort(distances, axis=1)[:, :NEIGHBOURS])
-    assert _others(rows[:4]).shape == (4, 3)
-
-
-def test_copies_that_push_a_row_off_its_own_list_leave_as_many_neighbours():
-    rows = np.concatenate([np.zeros((NEIGHBOURS + 9, 2)), [[5.0, 5.0]]])
-    nearest = _others(rows)
-    assert nearest.shape == (len(rows), NEIGHBOURS) and not (nearest == np.arange(len(rows))[:, None]).any()
+def test_scores_are_smoothed_over_more_rows_of_a_larger_target(group):
+    assert number_of_neighbours(N) == group.fitted.voices.surroundings.number == 10
+    assert number_of_neighbours(100_000) == 20
 
 
 # ---------------------------------------------------------------------- the score
@@ -188,7 +189,7 @@ def test_the_score_is_the_sum_of_both_smoothed_ranks(group):
     np.testing.assert_allclose(group.fitted.target_distance, distance, rtol=1e-9)
     place = voices.surroundings.space.apply(views)
     gaps = np.linalg.norm(place[:, None] - place, axis=2)
-    nearest = np.argsort(gaps, axis=1, kind="stable")[:, : NEIGHBOURS + 1]
+    nearest = np.argsort(gaps, axis=1, kind="stable")[:, :11]
     total = 0
     for weight, rank in (
         (voices.trust.heads, fit_tail_rank(group.heads).apply(group.heads)),
@@ -210,7 +211,7 @@ def test_a_higher_head_score_or_distance_is_never_a_lower_score(group, row, more
 
 
 def test_rows_above_all_others_are_still_ranked(group):
-    voices = group.fitted.voices
+    voices = replace(group.fitted.voices, trust=weigh(0.0, 0.0))
     nearest = voices.surroundings.nearest(as_given(group.target[:1]))
     heads = [voices.fuse(nearest, np.array([high]), np.zeros(1))[0] for high in (10.0, 20.0, 30.0)]
     assert np.diff(heads).min() > 0
@@ -267,7 +268,7 @@ def test_many_target_rows_are_thinned(group, monkeypatch):
     monkeypatch.setattr(_voices, "thinned", lambda n: np.arange(0, n, 2))
     fitted = fit(group.X, group.y, group.target, group.heads, moved=True)
     around = fitted.voices.surroundings
-    assert all(len(part) == count for part, count in zip(fitted.tested, (100, N // 2), strict=True))
+    assert [len(part) for part in fitted.tested] == [200, N], "all rows can be tested"
     assert len(around.rows) == len(around.heads) == len(around.distances) == N // 2
     np.testing.assert_array_equal(around.distances, fitted.target_distance[::2])
     assert auprc(group.is_new, fitted.target_distance) > 0.95

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from openset.stats.coherence import TOP_SHARES, coherence, excess_coherence, top_overlap
+from openset.stats.coherence import TOP_SHARES, coherence, containment, excess_coherence, top_overlap
 
 PAIRS = np.array([1, 0, 3, 2, 5, 4, 7, 6, 9, 8])[:, None]
 """Ten rows; the neighbour of each is its partner."""
@@ -82,3 +82,11 @@ def test_overlap_is_between_0_and_1_symmetric_and_1_with_itself(scores, seed):
     assert 0 <= top_overlap(first, second) <= 1
     assert top_overlap(first, second) == pytest.approx(top_overlap(second, first))
     assert top_overlap(second, 3 * second + 1) == 1, "a monotone change is no change"
+
+
+def test_rows_of_a_large_class_are_contained_though_they_overlap_little():
+    random = np.random.default_rng(0)
+    is_new = np.arange(1000) < 200
+    first, second = (10.0 * is_new + random.normal(size=1000) for _ in range(2))
+    assert containment(first, second) == 1 and top_overlap(first, second) < 0.7
+    assert containment(first, random.normal(size=1000)) == pytest.approx(0.3, abs=0.15), "by chance"

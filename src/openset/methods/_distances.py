@@ -173,7 +173,8 @@ def listen(
         _hear_rows(name, space, source, folds)
         for name, space in _spaces(source, target, scaling, components).items()
     ]
-    if y.max() > 0:
+    # classes of one row are never held out, so a source of such classes teaches no layer
+    if y.max() > 0 and min(len(fold.validation) for fold in folds) >= NEIGHBOUR:
         heard.append(_hear_hidden(source, y, scaling, folds, child_seed(seed, 1)))
     return heard
 
@@ -197,10 +198,24 @@ def _spaces(source: Views, target: Views, scaling: Scaling, components: Space) -
 
 
 def _hear_rows(name: str, space: Space, source: Views, folds: Sequence[Fold]) -> Heard:
-    rows, own = space.apply(source), np.empty(len(source.rows))
+    rows = space.apply(source)
+    own = _without_itself(rows, _never_held_out(folds, len(rows)))
     for fold in folds:
         own[fold.validation] = kth_distance(rows[fold.train], rows[fold.validation], NEIGHBOUR)
     return Heard(RowDistance(name, space, rows.astype(np.float32)), own)
+
+
+def _never_held_out(folds: Sequence[Fold], n_rows: int) -> Rows:
+    """Rows that are in no fold's validation rows: those of classes with very few rows."""
+    return np.setdiff1d(np.arange(n_rows), np.concatenate([fold.validation for fold in folds]))
+
+
+def _without_itself(rows: Floats, wanted: Rows) -> Floats:
+    """Distances of the wanted rows to their fifth nearest other row; 0 for the others."""
+    found = np.zeros(len(rows))
+    if len(wanted):  # the nearest row is the row itself
+        found[wanted] = kth_distance(rows, rows[wanted], NEIGHBOUR + 1)
+    return found
 
 
 def _hear_hidden(
@@ -213,12 +228,15 @@ def _hear_hidden(
     rows = ScaledRows(source.rows, scaling)
     trained = _train_classifiers(rows, y, folds, seed)
     layers = _unit_layers(Network.from_arrays(trained.architecture, trained.weights, None, "cpu"), rows)
+    never = _never_held_out(folds, len(y))
     own, kept, centres, scales = np.empty(len(y)), [], np.empty(len(folds)), np.empty(len(folds))
     for member, (fold, layer) in enumerate(zip(folds, layers, strict=True)):
         distance = kth_distance(layer[fold.train], layer[fold.validation], NEIGHBOUR)
         centres[member], high = np.quantile(distance, [0.5, 0.9])
         scales[member] = max(high - centres[member], 1e-9)
         own[fold.validation] = (distance - centres[member]) / scales[member]
+        if member == 0:
+            own[never] = (_without_itself(layer, never)[never] - centres[0]) / scales[0]
         kept.append(layer[fold.train].astype(np.float32))
     voice = HiddenDistance(
         "hidden layer", trained.architecture, dict(trained.weights), scaling, tuple(kept), centres, scales

@@ -6,7 +6,10 @@ target without labels:
 
 - *coherence*: if the rows far from source form a group (and the far rows of source do not), distances have found
   something. If they are the rim of everything, they have not;
-- *agreement*: if the highest rows of both are the same, both are heard;
+- *mixing*: if the rows of both domains do not mix even at the finest scale, each domain has kinds of its own, and
+  density ratios find those;
+- *agreement*: if the highest rows of both are the same, or those of the heads all lie far from source (as they do
+  if the new class is larger than the rows looked at), both are heard;
 - *moved*: if most target rows lie where there is hardly any source, and alignment did not undo it, density ratios
   say nothing about single rows.
 
@@ -34,22 +37,29 @@ from openset.methods._distances import (
     thinned,
 )
 from openset.problem import Floats, Problem, Rows
-from openset.stats.coherence import excess_coherence, top_overlap
+from openset.stats.coherence import containment, excess_coherence, top_overlap
+from openset.stats.mixing import mixing, other_rows
 from openset.stats.neighbours import nearest_rows
 from openset.stats.scaling import Scaling
 from openset.stats.tail_ranks import TailRank, fit_tail_rank
 
-NEIGHBOURS = 10
+NEIGHBOURS = (10, 20)
+"""Target rows that a score is smoothed over, with 1500 target rows or fewer and with 3000 or more."""
+_ROWS_A_NEIGHBOUR = 150
 FEWEST_ROWS = 40
 """Rows of each domain that voices need."""
 _FLOOR = 0.02
 """Smallest coherence that a voice counts with."""
 COHERENT = (0.16, 0.21)
 """Excess coherence from which distances begin to be heard, and from which they lead."""
+MIXED = (0.80, 0.86)
+"""Mixing of the domains up to which distances lead, and from which on it says nothing against the heads."""
 _AGREEING = (0.50, 0.60)
 """Overlap of highest rows from which heads are heard beside leading distances, and from which fully."""
-_HEADS_ASIDE, _HEADS_ALIGNED, _HEADS_BESIDE = 0.25, 0.5, 2.0
-"""Weight of the heads beside leading distances: if they disagree, the same in an aligned batch, if they agree."""
+_CONTAINED = (0.93, 1.0)
+"""Share of the heads' highest rows far from source from which they are heard, and from which as distances are."""
+_HEADS_CONTAINED, _HEADS_BESIDE = 1.0, 2.0
+"""Weight of the heads beside leading distances: if their rows lie far from source, and if both agree."""
 
 
 def has_voices(problem: Problem) -> bool:
@@ -65,6 +75,8 @@ class Trust:
     distances: float
     coherence: float
     agreement: float
+    containment: float = 0.0
+    mixing: float = 1.0
 
     @property
     def distances_lead(self) -> bool:
@@ -72,12 +84,25 @@ class Trust:
         return self.distances > self.heads
 
     @property
+    def is_mixed(self) -> bool:
+        """Whether the domains mix at the finest scale, so that density ratios tell of kinds, not domains."""
+        return self.mixing >= sum(MIXED) / 2
+
+    @property
     def heads_prove(self) -> bool:
-        """Whether heads may prove a new class: no group far from source speaks against them, or they agree."""
+        """Whether heads may prove a new class: nothing speaks against them, or distances agree with them."""
         return self.heads > 0 and (not self.distances or self.agreement >= sum(_AGREEING) / 2)
 
 
-def weigh(coherence: float, agreement: float, *, moved: bool = False, undone: bool = False) -> Trust:
+def weigh(
+    coherence: float,
+    agreement: float,
+    containment: float = 0.0,
+    mixing: float = 1.0,
+    *,
+    moved: bool = False,
+    undone: bool = False,
+) -> Trust:
     """Return the weights of heads and distances; ``undone`` is whether alignment has undone the move.
 
     >>> weigh(coherence=0.0, agreement=0.3).heads
@@ -85,12 +110,14 @@ def weigh(coherence: float, agreement: float, *, moved: bool = False, undone: bo
     >>> weigh(coherence=0.4, agreement=0.1, moved=True).heads
     0.0
     """
+    signs = (coherence, agreement, containment, mixing)
     if moved and not undone:
-        return Trust(0.0, 1.0, coherence, agreement)
-    distances = 1.0 if moved else _between(coherence, *COHERENT)
-    aside = _HEADS_ALIGNED if moved else _HEADS_ASIDE
-    beside = aside + (_HEADS_BESIDE - aside) * _between(agreement, *_AGREEING)
-    return Trust(1 - distances + distances * beside, distances, coherence, agreement)
+        return Trust(0.0, 1.0, *signs)
+    distances = 1.0 if moved else max(_between(coherence, *COHERENT), 1 - _between(mixing, *MIXED))
+    beside = max(
+        _HEADS_BESIDE * _between(agreement, *_AGREEING), _HEADS_CONTAINED * _between(containment, *_CONTAINED)
+    )
+    return Trust(1 - distances + distances * beside, distances, *signs)
 
 
 def _between(value: float, low: float, high: float) -> float:
@@ -99,17 +126,21 @@ def _between(value: float, low: float, high: float) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Surroundings:
-    """Target rows of the fit, to smooth scores over: where they lie, and their ranks by heads and distances."""
+    """Target rows of the fit, to smooth scores over: where they lie, and their ranks by heads and distances.
+
+    ``number`` of them are looked up beside the nearest one, which for rows of the fit is the row itself.
+    """
 
     space: Space
     rows: NDArray[np.float32]
     heads: Floats
     distances: Floats
+    number: int = NEIGHBOURS[0]
 
     def nearest(self, views: Views) -> Rows:
         """Return the nearest target rows of each row, (rows, neighbours)."""
         known = self.rows.astype(np.float64)
-        number = min(NEIGHBOURS + 1, len(known))
+        number = min(self.number + 1, len(known))
         return views.in_blocks(lambda part: nearest_rows(known, self.space.apply(part), number)[1])
 
 
@@ -157,8 +188,7 @@ class FittedVoices:
     """Voices, and the distances of the fit's own rows; those of source without the row's fold.
 
     ``tested`` are the distances (source, target) that the test of "there is no new class" hears: of aligned rows,
-    if the target was aligned. As they were, all rows of a moved batch are far from source. They are those of the
-    rows that voices were fitted on.
+    if the target was aligned. As they were, all rows of a moved batch are far from source.
     """
 
     voices: Voices
@@ -187,7 +217,8 @@ def fit_voices(
     space = Space.of(scaling, source.rows.shape[1]).along_components(*some, max(COMPONENTS))
     heard = listen(*some, y[kept[0]], scaling, space, seed)
     of_target = [each.voice.apply(some[1]) for each in heard]
-    around = [_others(space.apply(views)) for views in some]
+    places = [space.apply(views) for views in some]
+    around = [other_rows(rows, NEIGHBOURS[0]) for rows in places]
     alone = _coherence_alone(heard, of_target, around)
     coherent = np.sqrt(np.maximum(alone, _FLOOR))
     stands_out = _coherence_together(heard, of_target, coherent, around)
@@ -195,7 +226,7 @@ def fit_voices(
         stands_out = (stands_out + float(alone[-1])) / 2
     # in a moved batch the voices that hear the move count little; else they are better together
     weights = coherent / coherent.sum() if moved else np.full(len(heard), 1 / len(heard))
-    trust = partial(weigh, stands_out, moved=moved, undone=undone)
+    trust = partial(weigh, stands_out, mixing=mixing(*places), moved=moved, undone=undone)
     voices = _fused(heard, of_target, weights, space, some[1], head_score[kept[1]], trust)
     of_source = [each.source for each in heard]
     tested = calibrating = voices
@@ -210,7 +241,10 @@ def fit_voices(
         voices,
         _all_distances(calibrating, source, kept[0], calibrating.pooled(of_source)),
         _all_distances(voices, target, kept[1], voices.pooled(of_target)),
-        (tested.pooled(of_source), tested.pooled(of_target)),
+        (
+            _all_distances(tested, source, kept[0], tested.pooled(of_source)),
+            _all_distances(tested, target, kept[1], tested.pooled(of_target)),
+        ),
     )
 
 
@@ -221,13 +255,15 @@ def _fused(
     space: Space,
     target: Views,
     head_score: Floats,
-    trust: Callable[[float], Trust],
+    trust: Callable[[float, float], Trust],
 ) -> Voices:
     """Return the voices with the weights of heads and distances, from target rows and their scores."""
     head_rank, ranks = fit_tail_rank(head_score), tuple(fit_tail_rank(scores) for scores in of_target)
     heads = head_rank.apply(head_score)
     distances = weights @ np.stack([rank.apply(s) for rank, s in zip(ranks, of_target, strict=True)])
-    around = Surroundings(space, space.apply(target).astype(np.float32), heads, distances)
+    around = Surroundings(
+        space, space.apply(target).astype(np.float32), heads, distances, number_of_neighbours(len(heads))
+    )
     nearest = around.nearest(target)
     heads, distances = heads + heads[nearest].mean(axis=1), distances + distances[nearest].mean(axis=1)
     return Voices(
@@ -238,8 +274,17 @@ def _fused(
         smooth_head_rank=fit_tail_rank(heads),
         smooth_distance_rank=fit_tail_rank(distances),
         surroundings=around,
-        trust=trust(top_overlap(heads, distances)),
+        trust=trust(top_overlap(heads, distances), containment(heads, distances)),
     )
+
+
+def number_of_neighbours(n_target: int) -> int:
+    """Return how many target rows a score is smoothed over.
+
+    >>> [number_of_neighbours(n) for n in (100, 2000, 10_000)]
+    [10, 13, 20]
+    """
+    return int(np.clip(n_target // _ROWS_A_NEIGHBOUR, *NEIGHBOURS))
 
 
 def _all_distances(voices: Voices, views: Views, kept: Rows, of_kept: Floats) -> Floats:
@@ -267,11 +312,3 @@ def _coherence_together(
         for by_voice in ([each.source for each in heard], of_target)
     )
     return excess_coherence(source, around[0], target, around[1])
-
-
-def _others(rows: Floats) -> Rows:
-    """Return the nearest other rows of each row."""
-    nearest = nearest_rows(rows, rows, min(NEIGHBOURS + 1, len(rows)))[1]
-    itself = nearest == np.arange(len(rows))[:, None]
-    itself[~itself.any(axis=1), -1] = True  # a row with many copies may not be among its own nearest rows
-    return nearest[~itself].reshape(len(rows), -1)

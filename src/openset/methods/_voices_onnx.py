@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from openset.learn.network import onnx_layers
 from openset.methods._distances import NEIGHBOUR, Distance, HiddenDistance, Space
-from openset.methods._voices import NEIGHBOURS, Voices
+from openset.methods._voices import Voices
 from openset.persistence.onnx.graph import Value
 from openset.persistence.onnx.pooling import interpolated
 from openset.stats.tail_ranks import TailRank
@@ -43,7 +43,7 @@ class OnnxViews:
 def voice_score(voices: Voices, views: OnnxViews, head_score: Value) -> Value:
     """Return the score of rows, given that of the heads."""
     around, trust = voices.surroundings, voices.trust
-    nearest = _nearest(views.in_space(around.space), around.rows, min(NEIGHBOURS + 1, len(around.rows)))[1]
+    nearest = _nearest(views.in_space(around.space), around.rows, min(around.number + 1, len(around.rows)))[1]
     heads = _ranked(voices.head_rank, head_score) + _mean_of(around.heads, nearest)
     score = _ranked(voices.smooth_head_rank, heads) * np.float64(trust.heads)
     if not trust.distances:

@@ -60,3 +60,20 @@ def top_overlap(first: Scores, second: Scores, shares: tuple[float, ...] = (0.03
         top, other = (np.argsort(-scores, kind="stable")[:number] for scores in (first, second))
         found.append(np.isin(top, other).mean())
     return float(np.mean(found))
+
+
+def containment(first: Scores, second: Scores, share: float = 0.10, wider: float = 0.30) -> float:
+    """How many of the highest ``share`` of rows by one score are among the highest ``wider`` share by the other.
+
+    Two good scores of a class larger than ``share`` may put other rows of it on top, so that these overlap
+    little, but both put them far up.
+
+    >>> scores = np.arange(100.0)
+    >>> containment(scores, np.r_[scores[:80], scores[80:][::-1]]), containment(scores, -scores)
+    (1.0, 0.0)
+    """
+    top, other = (
+        np.argsort(-scores, kind="stable")[: max(1, round(part * len(scores)))]
+        for scores, part in ((first, share), (second, wider))
+    )
+    return float(np.isin(top, other).mean())

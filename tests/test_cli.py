@@ -110,7 +110,12 @@ def test_a_real_process_from_fit_to_evaluate(problem_files, tmp_path):
     assert done.returncode == 0, done.stderr
     assert "\x1b" not in done.stdout and done.stdout.startswith("Verdict: ")
     done = run("score", "run", problem_files / "target.npz", "--out", "scored.jsonl", "--json")
-    assert json.loads(done.stdout) == {"rows": 400, "out": "scored.jsonl"}
+    answer = json.loads(done.stdout)
+    assert (answer["rows"], answer["out"], answer["moved"]["answer"]) == (400, "scored.jsonl", "no")
+    again = ("score", "run", problem_files / "target.npz", "--out", "again.jsonl", "-q")
+    done = run(*again, "--fail-if-novel", "0.05")
+    assert done.returncode == 3 and done.stdout == "" and done.stderr.startswith("too many new rows: ")
+    assert (tmp_path / "again.jsonl").read_bytes() == (tmp_path / "scored.jsonl").read_bytes()
     assert run("evaluate", "run", problem_files / "labelled.csv").returncode == 0
     failed = run("inspect", "nothing")
     assert failed.returncode == 2 and failed.stderr.startswith("error: ") and failed.stdout == ""

@@ -15,7 +15,6 @@ import pytest
 import sklearn
 
 from doc_blocks import ROOT, blocks, run_page
-from openset import make_background_shift
 
 PAGES = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").glob("*.md"))
 ELSEWHERE = {"docs/encoders.md": "tests/features/test_encoders_page.py", "docs/data.md": "below"}
@@ -56,16 +55,13 @@ def in_a_folder_of_its_own(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_the_readme_runs(capsys, tmp_path):
-    data = make_background_shift(n_source=500, n_target=400, n_test=300, n_features=10, random_state=0)
-    for name, X in (("labelled", data.X), ("production", data.X_target), ("next_week", data.X_test)):
-        frame = pd.DataFrame(X, columns=[f"x{i}" for i in range(10)]).assign(id=range(len(X)))
-        (frame.assign(**{"class": data.y}) if name == "labelled" else frame).to_parquet(f"{name}.parquet")
     assert [kind for kind, _ in blocks("README.md")].count("python") >= 4
     with sklearn.config_context():
         run_page("README.md")
     assert "OpenSetMetrics(auroc=" in capsys.readouterr().out
-    assert (tmp_path / "my-model" / "model.json").exists() and (tmp_path / "run" / "report.html").exists()
-    assert len(pd.read_parquet("scored.parquet")) == 300
+    assert (tmp_path / "my-model" / "model.json").exists()
+    assert (tmp_path / "demo" / "run" / "report.html").exists()
+    assert len(pd.read_parquet("demo/scored.parquet")) == 738
 
 
 @pytest.mark.parametrize(
@@ -92,6 +88,18 @@ def test_the_page_on_data_runs():
     frame.to_parquet("labelled.parquet")
     frame.drop(columns="product").to_parquet("target.parquet")
     assert run_page("docs/data.md")["records"].y.tolist() == ["x", "y", "x"]
+
+
+def test_readme_and_quickstart_show_the_same_answer():
+    shown = []
+    for page in ("README.md", "docs/quickstart.md"):
+        found = blocks(page)
+        (fit,) = (
+            i for i, (kind, text) in enumerate(found) if kind == "console" and "$ openset fit demo/" in text
+        )
+        assert found[fit + 1][0] == "text"
+        shown.append(found[fit + 1][1])
+    assert shown[0] == shown[1]
 
 
 @pytest.mark.parametrize("page", ALL)

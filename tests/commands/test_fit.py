@@ -24,10 +24,9 @@ def test_rows_to_act_on_at_a_false_discovery_rate(problem_files, tmp_path):
     marked = pd.read_parquet(tmp_path / "run" / "scored_target.parquet")["novel_at_fdr"]
     assert f"At FDR 0.2      {marked.sum()} rows are listed" in done.output and marked.sum() >= 40
     kept = json.loads((tmp_path / "run" / "result.json").read_text())
-    assert kept["listed"] == {"fdr": 0.2, "max_density_ratio": 2.0, "rows": int(marked.sum())}
-    assert f"{marked.sum()} are marked novel_at_fdr" in (tmp_path / "run" / "report.html").read_text(
-        encoding="utf-8"
-    )
+    listed = {"fdr": 0.2, "max_density_ratio": 2.0, "rows": int(marked.sum())}
+    assert kept["listed"] == {**listed, "smallest_fdr": None, "source_rows_needed": None}
+    assert f"{marked.sum()} rows are listed" in (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
     shown = call("inspect", tmp_path / "run")
     assert "At FDR 0.2" in shown.output
     for options, ratio in (((), 2), (("--max-density-ratio", "1"), 1), (("--max-density-ratio", "30"), 30)):
@@ -42,6 +41,39 @@ def test_rows_to_act_on_at_a_false_discovery_rate(problem_files, tmp_path):
     assert done.exit_code == 0 and "novel_at_fdr" not in pd.read_csv(tmp_path / "plain.csv")
 
 
+def test_a_counter_is_named_before_the_verdict_and_dropping_it_gives_an_answer(problem_files, tmp_path):
+    source, target = (pd.read_parquet(problem_files / f"{name}.parquet") for name in ("source", "target"))
+    source.assign(ticket=np.arange(len(source))).to_csv(tmp_path / "known.csv", index=False)
+    target.assign(ticket=len(source) + np.arange(len(target))).to_csv(tmp_path / "batch.csv", index=False)
+    told = (tmp_path / "known.csv", tmp_path / "batch.csv", "--label", "kind", "--id", "rid", "--method", "knn")
+    done = call("fit", *told, "--out", tmp_path / "run")
+    assert done.exit_code == 0, done.output
+    lines = done.output.splitlines()
+    assert lines[0].startswith("Check failed    Column 'ticket' alone separates")
+    assert "Verdict: cannot tell" in lines and "--drop ticket" in done.output and "at least" not in done.output
+    assert max(map(len, lines[:-1])) <= 80
+    summary = json.loads((tmp_path / "run" / "result.json").read_text())
+    assert summary["verdict"]["code"] == "cannot_tell" and summary["checks"][0]["state"] == "failed"
+    done = call("fit", *told, "--drop", "ticket", "--out", tmp_path / "again")
+    assert done.exit_code == 0 and "Check failed" not in done.output and "cannot tell" not in done.output
+    assert 'drop = ["ticket"]' in (tmp_path / "again" / "settings.toml").read_text()
+    repeated = call(
+        "fit", "--settings", tmp_path / "again" / "settings.toml", "--out", tmp_path / "third", "--json"
+    )
+    features = json.loads(repeated.output)["data"]["features"]
+    assert "ticket" not in features and features
+
+
+def test_a_column_to_drop_that_is_none_is_named(problem_files, tmp_path):
+    done = fit(problem_files, tmp_path / "run", "--drop", "widht")
+    assert done.exit_code == 2 and "--drop widht" in done.output and "Did you mean 'width'" in done.output
+
+
+def test_align_is_passed_on(problem_files, tmp_path):
+    done = fit(problem_files, tmp_path / "run", "--align", "classes")
+    assert done.exit_code == 2 and "align" in done.output, "mahalanobis aligns nothing"
+
+
 @pytest.mark.slow
 def test_color_tests_under_the_bound_that_is_told(problem_files, tmp_path):
     quick = ("max_steps=100", "evaluate_every=50", "grid=[0.05, 0.1]", "groups=[[0.3, 0.0, 0.6]]")
@@ -49,7 +81,8 @@ def test_color_tests_under_the_bound_that_is_told(problem_files, tmp_path):
     told = ("--label", "kind", "--id", "rid", "--max-density-ratio", "3")
     done = call("fit", *files, *told, "--out", tmp_path / "run", *(f"--set={value}" for value in quick))
     assert done.exit_code == 0, done.output
-    assert "Verdict: clear" in done.output and "B = 3" in done.output and "p = " in done.output
+    assert "Verdict: new class found" in done.output and "more than 3 times as common" in done.output
+    assert "p = " in done.output and "At least" not in done.output.splitlines()[0]
     assert max(map(len, done.output.splitlines()[:-1])) <= 80
     assert "max_density_ratio = 3.0" in (tmp_path / "run" / "settings.toml").read_text()
 
@@ -236,12 +269,12 @@ def test_an_interrupt_leaves_nothing_half_written(problem_files, tmp_path, numbe
 def test_columns_that_are_ignored_are_named_and_json_is_the_summary(problem_files, tmp_path):
     done = fit(problem_files, tmp_path / "run", "-v")
     assert done.exit_code == 0, done.output
-    assert "Verdict: likely" in done.output  # at most, for a method without a test of its own
+    assert "Verdict: a group stands out, not proved" in done.output  # a method without a test of its own
     assert "Ignored non-numeric columns: town. Take one as --text, or write it as numbers." in done.output
     assert "3: width, height, weight" in done.output and "Seconds: read " in done.output
     assert max(map(len, done.output.split("Seconds: ")[0].splitlines())) <= 80
     assert sorted(p.name for p in (tmp_path / "run").iterdir()) == [
-        "model", "report.html", "result.json", "scored_target.parquet", "settings.toml",
+        "model", "profile.safetensors", "report.html", "result.json", "scored_target.parquet", "settings.toml",
     ]  # fmt: skip
     again = fit(problem_files, tmp_path / "again", "--json", "-q")
     assert json.loads(again.stdout) == json.loads((tmp_path / "again" / "result.json").read_text())

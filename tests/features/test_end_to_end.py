@@ -123,7 +123,9 @@ def test_text_from_the_command_line(bert, tmp_path):
     assert call("report", tmp_path / "run", "--no-examples").exit_code == 0
     assert "zebra" not in (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
     done = call("score", tmp_path / "run", tmp_path / "batch.parquet", "--out", tmp_path / "s.jsonl", "--json")
-    assert done.exit_code == 0 and json.loads(done.stdout)["rows"] == 60
+    answer = json.loads(done.stdout)
+    assert done.exit_code == 0 and answer["rows"] == 60 and answer["not_compared"] == ""
+    assert not answer["ranges_compared"] and answer["new_columns"] == answer["out_of_range"] == []  # embeddings
     again = pd.read_json(tmp_path / "s.jsonl", lines=True)
     np.testing.assert_allclose(again["novelty_score"], scored["novelty_score"], atol=1e-5)
 

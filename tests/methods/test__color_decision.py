@@ -1,23 +1,31 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from openset.align import choose_alignment
-from openset.methods._color_decision import _some, validation_scores, verdict_diagnostics, voice_diagnostics
-from openset.methods._heads import FitHeads, RowOutputs
+from openset.methods._color_decision import (
+    _some,
+    called_threshold,
+    limited,
+    verdict_diagnostics,
+    voice_diagnostics,
+)
+from openset.methods._scores_to_test import ScoresToTest
 from openset.methods._voices import weigh
 from openset.problem import Problem, Split
+from openset.stats.bounded_shift import Counts
 from openset.stats.folds import Fold
-from openset.stats.neighbours import distance_score
-from openset.stats.novelty import novelty_verdict
+from openset.stats.novelty import NoveltyTest, novelty_verdict
 from openset.stats.scaling import moments
+from openset.stats.thresholds import threshold_after_choice
 
 RANDOM = np.random.default_rng(0)
 X, TARGET = RANDOM.normal(size=(60, 3)), RANDOM.normal(size=(40, 3))
 FOLDS = [Fold(np.arange(30, 60), np.arange(30)), Fold(np.arange(30), np.arange(30, 60))]
 TARGET_FOLDS = [Fold(np.arange(20, 40), np.arange(20)), Fold(np.arange(20), np.arange(20, 40))]
-NOVELTY, TARGET_NOVELTY = RANDOM.normal(size=(2, 60, 4)), RANDOM.normal(size=(2, 40, 4))
 
 
 def problem(rows=X, target=TARGET, folds=FOLDS):
@@ -27,42 +35,50 @@ def problem(rows=X, target=TARGET, folds=FOLDS):
     )
 
 
-@pytest.fixture
-def heads():
-    return FitHeads(RowOutputs(np.arange(60), {"novelty": NOVELTY}), {"novelty": TARGET_NOVELTY})
-
-
-def test_each_members_validation_rows_are_scored_by_its_heads_and_by_distance(heads):
-    scores = validation_scores(heads, problem())
-    assert len(scores.source) == len(scores.target) == 2
-    for member, (fold, of_target) in enumerate(zip(FOLDS, TARGET_FOLDS, strict=True)):
-        np.testing.assert_array_equal(scores.source[member][:, :4], NOVELTY[member, fold.validation])
-        np.testing.assert_array_equal(scores.target[member][:, :4], TARGET_NOVELTY[member, of_target.validation])
-        own = X[fold.train]
-        np.testing.assert_array_equal(scores.source[member][:, 4], distance_score(own, X[fold.validation]))
-        np.testing.assert_array_equal(
-            scores.target[member][:, 4], distance_score(own, TARGET[of_target.validation])
-        )
-
-
-def test_rows_that_are_no_vectors_and_few_rows_have_no_distance(heads):
-    images, target_images = X.reshape(60, 3, 1, 1), TARGET.reshape(40, 3, 1, 1)
-    assert validation_scores(heads, problem(images, target_images)).source[0].shape == (30, 4)
-    few = [Fold(np.arange(4), FOLDS[0].validation), Fold(np.arange(5), FOLDS[1].validation)]
-    scores = validation_scores(heads, problem(folds=few))
-    assert {part.shape[1] for part in (*scores.source, *scores.target)} == {4}, "no member or all"
-
-
-def test_all_diagnostics_of_a_verdict_are_returned(heads):
+def test_all_diagnostics_of_a_verdict_are_returned():
     """Those of the heads, "constraint kept" and "agreement of members", are in test_color.py."""
-    scores = validation_scores(heads, problem())
-    verdict = novelty_verdict(scores, max_density_ratio=12)
+    tested = ScoresToTest(RANDOM.normal(size=60), RANDOM.normal(size=40), by_heads=True)
+    verdict = novelty_verdict(tested.source, tested.target)
     given = {"called_novel": np.zeros(40, bool), "fpr": 0.05}
-    names = [entry.name for entry in verdict_diagnostics(scores, verdict, problem(), **given)]
+    names = [entry.name for entry in verdict_diagnostics(tested, verdict, problem(), **given)]
     assert len(set(names)) == len(names) and {"separability achieved", "known rows far from source"} <= set(names)
     images = problem(X.reshape(60, 3, 1, 1), TARGET.reshape(40, 3, 1, 1))
-    without = [entry.name for entry in verdict_diagnostics(scores, verdict, images, **given)]
+    without = [entry.name for entry in verdict_diagnostics(tested, verdict, images, **given)]
     assert set(names) - set(without) == {"known rows far from source"}
+
+
+def found_verdict(new=0.1):
+    random = np.random.default_rng(0)
+    target = random.normal(size=1000) + 9 * (np.arange(1000) < 1000 * new)
+    return novelty_verdict(random.normal(size=1000), target, max_density_ratio=4)
+
+
+@pytest.mark.parametrize(
+    ("new", "move", "align", "trust", "limit"),
+    [(0.1, 0, "auto", weigh(0.0, 0.5), ""), (0.1, 0, "auto", weigh(0.0, 0.5, mixing=0.7), "unmixed"),
+     (0.1, 9, "auto", weigh(0.0, 0.5, moved=True, undone=True), "aligned"), (0.1, 0, "auto", None, ""),
+     (0.1, 9, "none", weigh(0.0, 0.5, moved=True), "moved"), (0.7, 0, "auto", weigh(0.0, 0.5), "half"),
+     (0.7, 9, "none", None, "moved")],
+)  # fmt: skip
+def test_what_limits_a_verdict_takes_its_proof_away(new, move, align, trust, limit):
+    found = found_verdict(new)
+    verdict = limited(found, chosen_alignment(move, align), trust)
+    assert found.test.code == "found" and verdict.test.limit == limit
+    assert (verdict == found) if not limit else (verdict.fraction.low == 0 and not verdict.fraction.profile)
+    assert verdict.test.code == {"": "found", "moved": "cannot_tell", "half": "cannot_tell"}.get(
+        limit, "stands_out"
+    )
+
+
+def test_rows_are_called_where_the_evidence_is_strongest_within_the_budget():
+    source = np.arange(1000.0)
+    budget = threshold_after_choice(source, 0.01)
+    test = NoveltyTest(0.001, 12.0, Counts(2, 1000, 80, 500), 14.0)
+    assert called_threshold(budget, source, test) == 997 > budget.value
+    many = replace(test, counts=Counts(33, 1000, 80, 500))
+    assert called_threshold(budget, source, many) == budget.value, "never more than the budget"
+    nothing = replace(test, p_value=1.0, tolerated_ratio=0.0)
+    assert called_threshold(budget, source, nothing) == budget.value
 
 
 def chosen_alignment(move, align="auto"):
@@ -90,10 +106,17 @@ def test_a_moved_batch_is_stated_with_its_overlap(move, align, passed, words):
 )  # fmt: skip
 @pytest.mark.parametrize(("by_heads", "test"), [(True, "by the heads."), (False, "by distances, because")])
 def test_it_is_stated_what_the_score_follows_and_what_is_tested(trust, lead, by_heads, test):
-    voices = voice_diagnostics(chosen_alignment(0), trust, by_heads)[1]
+    voices = voice_diagnostics(chosen_alignment(0), trust, by_heads)[2]
     assert voices.name == "voices" and voices.value == trust.coherence and voices.ok is True
     assert f"The score follows {lead}" in voices.sentence and f"{100 * trust.agreement:.0f} %" in voices.sentence
     assert f"The test is {test}" in voices.sentence
+
+
+@pytest.mark.parametrize("mixing", [0.7, 0.95])
+def test_it_is_stated_whether_the_domains_mix(mixing):
+    stated = voice_diagnostics(chosen_alignment(0), weigh(0.0, 0.5, mixing=mixing), True)[1]
+    assert stated.name == "mixing of the domains" and stated.value == mixing and stated.ok is (mixing > 0.9)
+    assert ("kinds of its own" in stated.sentence) is (mixing < 0.9)
 
 
 def test_many_rows_are_thinned_evenly_from_first_to_last():

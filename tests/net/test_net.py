@@ -81,7 +81,9 @@ def test_run_folders_of_an_earlier_openset_load_and_score_the_same(name, expecte
     result = openset.load_run(folder)
     assert_same(result.scored.novelty_score, expected[f"{name} run score"])
     suffix = "csv" if name == "color" else "parquet"
-    assert openset.score(folder, FOLDERS / "data" / f"target.{suffix}", tmp_path / "scored.parquet") == 300
+    answer = openset.score(folder, FOLDERS / "data" / f"target.{suffix}", tmp_path / "scored.parquet")
+    assert answer.rows == 300 and answer.called_share_at_fit == answer.called_share.value
+    assert answer.moved.answer == "unknown" and "without a profile of its rows" in answer.not_compared
     import pandas as pd
 
     again, then = (
@@ -91,6 +93,8 @@ def test_run_folders_of_an_earlier_openset_load_and_score_the_same(name, expecte
     assert_same(again["novelty_score"], then["novelty_score"])
     result.save(tmp_path / "again")
     assert_same(openset.load_run(tmp_path / "again").scored.novelty_score, expected[f"{name} run score"])
+    again = openset.score(tmp_path / "again", FOLDERS / "data" / "target.parquet", tmp_path / "scored.parquet")
+    assert again.moved.answer == "no" and again.out_of_range == []  # saved again, a run has its profile
 
 
 def point_at_data(path):

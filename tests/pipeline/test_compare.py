@@ -38,7 +38,7 @@ def test_overlap_and_rank_correlation_are_with_the_first(runs):
     assert elsewhere.overlap is None and elsewhere.rank_correlation is None and elsewhere.rows == 400
     summary = openset.load_run(runs / "mahalanobis").summary
     assert (second.method, second.verdict) == ("mahalanobis", summary.verdict.word)
-    assert second.interval == summary.novel_fraction.interval and second.called_novel == called_too.sum()
+    assert second.low == summary.novel_fraction.low and second.called_novel == called_too.sum()
 
 
 def test_one_run_is_none_to_compare(runs):

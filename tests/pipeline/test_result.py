@@ -15,7 +15,7 @@ from mutations import mutations, outcome
 from net.fixture import FOLDERS
 from openset.pipeline.compare import compare_runs
 from openset.pipeline.result import check_free, read_summary
-from openset.pipeline.summary import Groups, ListedRows
+from openset.pipeline.summary import Groups
 from openset.stats.p_values import benjamini_hochberg, conformal_p_values
 from product_files import frame, make_rows
 
@@ -49,7 +49,10 @@ def test_rows_at_a_false_discovery_rate(color, result):
     listed = color.novel_rows(0.1)
     assert (listed["novelty_score"].diff().dropna() <= 0).all()
     assert listed["novel_at_fdr"].all() and len(listed) == color.scored.novel_at_fdr.sum()
-    assert color.summary.listed == ListedRows(0.1, 8, len(listed))
+    stated = color.summary.listed
+    assert (stated.fdr, stated.max_density_ratio, stated.rows) == (0.1, 8, len(listed))
+    assert not len(listed) and len(color.novel_rows(stated.smallest_fdr + 1e-9)), "and just below it none is"
+    assert not len(color.novel_rows(stated.smallest_fdr - 1e-3)) and stated.source_rows_needed > 600
     held = color.model.target_novelty_score_  # each by the member that held the row out
     assert not np.isnan(held).any()
     p = conformal_p_values(color.model.calibration_scores_, held)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -9,6 +11,8 @@ from hypothesis import strategies as st
 
 import openset
 from openset.pipeline.scored_table import assumed_ratio, class_columns, predictions
+from openset.stats.bounded_shift import Counts
+from openset.stats.novelty import NoveltyTest
 from product_files import make_rows
 
 
@@ -35,5 +39,7 @@ def test_rows_are_taken_in_the_order_asked_for(result):
 
 
 def test_the_ratio_is_as_told_else_the_methods_else_one():
-    assert assumed_ratio(openset.CoLOR(), 3) == 3.0 and assumed_ratio(openset.CoLOR(), None) == 12.0
+    fitted = SimpleNamespace(max_density_ratio="auto", novelty_test_=NoveltyTest(1.0, 5.2, Counts(0, 9, 0, 9)))
+    assert assumed_ratio(fitted, 3) == 3.0 and assumed_ratio(fitted, None) == 5.2
+    assert assumed_ratio(openset.PaperCoLOR(), None) == 12.0
     assert assumed_ratio(openset.KNN(), None) == 1.0

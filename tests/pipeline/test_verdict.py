@@ -2,61 +2,101 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from openset.pipeline.summary import VERDICTS, Check, Verdict
 from openset.pipeline.verdict import diagnose, give_verdict
-from openset.stats.bounded_shift import Counts
+from openset.stats.bounded_shift import Counts, smallest_noticed
 from openset.stats.diagnostics import Diagnostic
 from openset.stats.novelty import NoveltyTest
 from openset.stats.shares import NOT_IDENTIFIED, ShareEstimate
 
+ESTIMATE = ShareEstimate(
+    0.02,
+    0.01,
+    1.0,
+    0.95,
+    "m",
+    max_density_ratio=12,
+    profile={"12": 0.01},
+    assumptions="A.",
+    high_identified=False,
+)
+TEST = NoveltyTest(0.001, 12.0, Counts(0, 1000, 78, 800), tolerated_ratio=15.0)
+FAILED = Check("separating column", "failed", "Column 'ticket' alone separates source and target.")
+
 
 @pytest.mark.parametrize(
-    ("estimate", "word"),
+    ("estimate", "code"),
     [
-        (NOT_IDENTIFIED, "none found"),
-        (ShareEstimate(0.02, 0.0, 0.05, 0.95, "m"), "none found"),
-        (ShareEstimate(0.02, 0.01, 0.05, 0.95, "m"), "likely"),
+        (NOT_IDENTIFIED, "nothing"),
+        (ShareEstimate(0.02, 0.0, 0.05, 0.95, "m"), "nothing"),
+        (ShareEstimate(0.02, 0.01, 0.05, 0.95, "m"), "stands_out"),
     ],
 )
-def test_an_estimate_without_a_test_is_likely_at_most(estimate, word):
-    verdict = give_verdict(estimate)
-    assert verdict.word == word and "sampling error only" in verdict.caveat
+def test_a_method_without_a_test_proves_nothing(estimate, code):
+    verdict = give_verdict(estimate, n_called=9, n_groups=1)
+    assert (verdict.code, verdict.word) == (code, VERDICTS[code]) and "no test for a new class" in verdict.caveat
+    assert give_verdict(estimate).code == "nothing", "no row is called new"
+
+
+@pytest.mark.parametrize(("p_value", "code"), [(0.01, "found"), (0.011, "probable"), (0.05, "probable")])
+def test_a_proof_has_its_share_and_its_assumption(p_value, code):
+    verdict = give_verdict(ESTIMATE, replace(TEST, p_value=p_value), n_called=78, n_groups=1)
+    assert verdict.code == code and "at least 1.0 % of the target; 78 rows stand out" in verdict.sentence
+    assert ("probably" in verdict.sentence) is (code == "probable")
+    assert verdict.caveat.startswith(f"p = {p_value:.2g}. A. The least share is 1.0 % for 12 times.")
+
+
+def test_a_group_that_stands_out_carries_the_number_that_matters():
+    test = replace(TEST, p_value=0.2, tolerated_ratio=5.2)
+    verdict = give_verdict(replace(ESTIMATE, low=0.0), test, n_called=78, n_groups=1)
+    assert verdict.word == "a group stands out, not proved"
+    assert verdict.sentence == (
+        "78 rows stand out and form one group; they could be known rows only if some kind became 5.2 times as "
+        "common."
+    )
+    assert "Up to 12 times is allowed here" in verdict.caveat
+    two = give_verdict(replace(ESTIMATE, low=0.0), test, n_called=78, n_groups=2)
+    assert two.sentence.startswith("78 rows stand out, in 2 groups;")
 
 
 @pytest.mark.parametrize(
-    ("p_value", "word"), [(0.01, "clear"), (0.011, "likely"), (0.05, "likely"), (0.06, "none found")]
+    ("limit", "code", "words"),
+    [("aligned", "stands_out", "was aligned with source"), ("unmixed", "stands_out", "do not mix"),
+     ("moved", "cannot_tell", "The whole batch moved"), ("half", "cannot_tell", "More than half")],
+)  # fmt: skip
+def test_what_limits_a_verdict_is_said(limit, code, words):
+    verdict = give_verdict(replace(ESTIMATE, low=0.0), replace(TEST, limit=limit), n_called=78, n_groups=1)
+    assert verdict.code == code and words in f"{verdict.sentence} {verdict.caveat}"
+
+
+def test_nothing_seen_says_what_could_have_been_seen():
+    test = replace(TEST, p_value=1.0, tolerated_ratio=0.0)
+    verdict = give_verdict(replace(ESTIMATE, low=0.0), test)
+    least = smallest_noticed(1000, 800, 12.0)
+    assert verdict.code == "nothing" and f"less than about {100 * least:.1f} % cannot be proved" in verdict.caveat
+    few = give_verdict(replace(ESTIMATE, low=0.0), replace(test, counts=Counts(0, 8, 0, 8)))
+    assert "With so few rows no new class can be proved" in few.caveat
+
+
+@pytest.mark.parametrize("test", [None, TEST])
+def test_a_failed_check_is_the_answer(test):
+    caution = replace(FAILED, state="caution")
+    verdict = give_verdict(ESTIMATE, test, checks=[FAILED, caution], n_called=78, n_groups=1)
+    assert verdict.word == "cannot tell" and FAILED.sentence in verdict.sentence
+    assert give_verdict(ESTIMATE, test, checks=[caution], n_called=78, n_groups=1).code != "cannot_tell"
+
+
+@pytest.mark.parametrize(
+    ("word", "code"), [("clear", "found"), ("likely", "probable"), ("none found", "nothing")]
 )
-def test_the_verdict_is_the_tests(p_value, word):
-    estimate = ShareEstimate(
-        0.02,
-        0.01,
-        1.0,
-        0.95,
-        "m",
-        max_density_ratio=12,
-        profile={"12": 0.01},
-        assumptions="A.",
-        high_identified=False,
-    )
-    verdict = give_verdict(estimate, NoveltyTest(p_value, 12, Counts(0, 10, 5, 10)))
-    assert verdict.word == word and verdict.caveat.startswith(
-        f"p = {p_value:.2g}. A. The lower end is 1.0 % for 12"
-    )
-    assert ("at least 1.0 %" in verdict.sentence) == (word != "none found")
-
-
-def test_the_sentences_of_a_verdict():
-    assert give_verdict(ShareEstimate(0.08, 0.06, 0.1, 0.95, "m")).sentence == (
-        "There is likely a new class, about 8.0 % of the target (6.0 to 10.0 %)."
-    )
-    assert give_verdict(ShareEstimate(0.02, 0.0, 0.05, 0.95, "m")).sentence == (
-        "No new class is proved: its share could be 0 (at most 5.0 %)."
-    )
-    assert "none could be ruled out" in give_verdict(NOT_IDENTIFIED).sentence
+def test_the_words_of_an_earlier_openset_have_a_code(word, code):
+    assert Verdict(word, "", "").code == code
 
 
 def model(**changes):

@@ -88,7 +88,6 @@ def hover(page, chart, expression):
         ("heads", "chart.getDatasetMeta(0).data[0]", "candidate recall"),
         ("losses", "chart.getDatasetMeta(0).data[0]", "step 50"),
         ("rates", "chart.getDatasetMeta(0).data[0]", "fpr"),
-        ("fraction", "chart.getDatasetMeta(1).data[0]", "estimate"),
     ],
 )
 def test_hovering_says_the_numbers(page, chart, point, said):
@@ -167,7 +166,7 @@ def test_the_page_fits_its_width_with_readable_contrast(browser, path, width, da
         canvases = page.run(
             "Array.from(document.querySelectorAll('canvas'), (c) => [c.id, c.clientWidth, c.clientHeight])"
         )
-        assert len(canvases) == 7 and all(40 < w <= width and h > 40 for _, w, h in canvases)
+        assert len(canvases) == 6 and all(40 < w <= width and h > 40 for _, w, h in canvases)
 
 
 def test_without_scripts_every_row_is_there(browser, path, data, tmp_path):

@@ -6,14 +6,13 @@ import numpy as np
 import pytest
 from samples import minimal_summary
 
-from openset.pipeline.summary import ClassShares, Head, NovelFraction
+from openset.pipeline.summary import ClassShares, Head
 from openset.report import ReportData, TargetMap
 from openset.report.charts import (
     chart_data,
     class_mix,
     head_choices,
     map_points,
-    novel_fraction,
     score_histogram,
     training_curves,
 )
@@ -87,13 +86,7 @@ def test_of_very_many_heads_the_latest_are_shown():
     assert [step for *_, step in made["earlier"]] == list(range(600, 1000))
 
 
-def test_a_share_that_is_not_identified_has_no_chart():
-    assert novel_fraction(NovelFraction(0.1, 0.08, 0.12, 0.95, "BBE")) == {
-        "value": 0.1,
-        "low": 0.08,
-        "high": 0.12,
-    }
-    assert novel_fraction(NovelFraction(0.0, 0.0, 1.0, 1.0, "not identified")) is None
+def test_without_a_map_there_is_no_chart_of_it():
     assert map_points(None, "novel") is None
 
 

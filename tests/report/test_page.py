@@ -15,6 +15,7 @@ import pytest
 from samples import HOSTILE, hostile_data, large_data, minimal_summary
 
 from openset.pipeline.summary import (
+    Check,
     ClassShares,
     Groups,
     Head,
@@ -22,6 +23,7 @@ from openset.pipeline.summary import (
     ListedRows,
     NoveltyCounts,
     NoveltyTest,
+    Verdict,
 )
 from openset.report import Group, ReportData, write_report
 from openset.report.page import chosen_heads, details, render
@@ -74,8 +76,9 @@ def test_the_page_is_whole(outline, data):
     assert outline.problems == []
     text = " ".join(" ".join(outline.text).split())
     assert data.summary.verdict.sentence in text and data.summary.verdict.caveat in text
-    estimate = data.summary.novel_fraction
-    assert f"{100 * estimate.value:.1f}%" in text and f"{100 * estimate.high:.1f}%" in text
+    low = data.summary.novel_fraction.low
+    assert (f"at least {100 * low:.1f}%" if low else "nothing proved") in text
+    assert "How much there is at most needs labels" in text
     assert "of rows drawn like the source may be called novel" in text
     for check in data.summary.diagnostics:
         assert check.sentence in text
@@ -150,8 +153,8 @@ def test_what_the_statistics_say_is_on_the_page(data):
         known_classes=KnownClasses(corrected=True, sentence="Shares by EM.", accuracy_sentence="About 0.9."),
         class_mix={"a": ClassShares(0.5, 0.625, 0.375)},
         groups=Groups("They fall into 2 groups.", []),
-        novel_fraction=replace(data.summary.novel_fraction, profile={"1": 0.0813, "30": 0.0123}),
-        novelty_test=NoveltyTest(0.0456, 12.0, NoveltyCounts(0, 10, 5, 10), "likely"),
+        novel_fraction=replace(data.summary.novel_fraction, low=0.05, profile={"1": 0.0813, "30": 0.0123}),
+        novelty_test=NoveltyTest(0.0456, 12.0, NoveltyCounts(0, 10, 5, 10), code="probable"),
         listed=ListedRows(0.1, 12.0, 77),
     )
     page = render(replace(data, summary=summary, groups=(Group("Group 1", 3, data.rows[:1]),)))
@@ -160,7 +163,22 @@ def test_what_the_statistics_say_is_on_the_page(data):
     assert outline.problems == [] and "One new class or several They fall into 2 groups." in text
     assert "Shares by EM." in text and "About 0.9." in text and "62.5% 37.5%" in text
     assert "8.1% 1.2%" in text and "p = 0.0456" in text
-    assert "77 are marked novel_at_fdr" in text and "at most 10% of them" in text
+    assert "77 rows are listed: at most 10 % of them known on average" in text
+
+
+def test_checks_that_failed_stand_above_the_verdict(data):
+    checks = [
+        Check("separating column", "failed", "Column 'ticket' alone separates <b>."),
+        Check("copies", "caution", "Some rows are copies."),
+        Check("moved batch", "passed", "The batch did not move."),
+    ]
+    verdict = Verdict("cannot tell", "Something else explains it.", "", "cannot_tell")
+    page = render(replace(data, summary=replace(data.summary, checks=checks, verdict=verdict)))
+    text = " ".join(" ".join(Outline(page).text).split())
+    assert Outline(page).problems == [] and "<b>." not in page
+    order = [text.index(words) for words in ("alone separates", "Some rows are copies", "cannot tell Something")]
+    assert order == sorted(order)
+    assert "These checks passed: The batch did not move." in text and "found none" not in text
 
 
 def test_the_rule_that_chose_the_head_is_the_one_described(data):
@@ -179,7 +197,7 @@ def test_a_run_with_next_to_nothing_has_a_page():
     outline = Outline(render(ReportData(minimal_summary(), np.empty(0), np.empty(0), ())))
     text = " ".join(" ".join(outline.text).split())
     assert outline.problems == []
-    assert "not known" in text and "No checks were run" in text and "no scores to show" in text
+    assert "nothing proved" in text and "No checks were run" in text and "no scores to show" in text
     assert {canvas["id"] for canvas in outline.all("canvas")} == {"chart-mix"}
 
 
@@ -226,8 +244,8 @@ def test_the_bundled_charts_are_the_published_ones_with_their_licence():
         assert "The MIT License (MIT)" in (assets / name).read_text()
 
 
-def test_an_upper_end_that_is_not_identified_is_not_shown_as_one(data):
-    assumptions = "The lower end assumes little. The upper end is not identified."
+def test_only_the_lower_end_is_shown(data):
+    assumptions = "The lower end assumes little."
     fraction = replace(
         data.summary.novel_fraction, low=0.02, high=1.0, high_identified=False, assumptions=assumptions
     )

@@ -9,6 +9,7 @@ import typer
 
 from openset.commands.console import AsJson, Quiet, Verbose, helpful_errors, show_json, show_text
 from openset.commands.options import (
+    Drop,
     Encoder,
     Features,
     Fpr,
@@ -25,6 +26,7 @@ from openset.commands.options import (
 )
 
 if TYPE_CHECKING:
+    from openset.pipeline.settings import RunSettings
     from openset.pipeline.summary import ResultSummary
 
 
@@ -39,6 +41,7 @@ def fit(
     out: Annotated[Path | None, typer.Option(metavar="RUN", help="Folder to write the run to.")] = None,
     label: Label = None,
     features: Features = None,
+    drop: Drop = None,
     text: Text = None,
     image: Image = None,
     id: Annotated[str | None, typer.Option(metavar="COL", help="Column that tells target rows apart.")] = None,
@@ -50,6 +53,10 @@ def fit(
         typer.Option(help="Mark rows to list, at most this share of them known.", show_default="none marked"),
     ] = None,
     max_density_ratio: MaxDensityRatio = None,
+    align: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Align TARGET, if it moved as a whole.", show_default="auto"),
+    ] = None,
     seed: Seed = None,
     set_: Set = None,
     settings: Annotated[
@@ -87,10 +94,8 @@ def fit(
         from openset.pipeline.settings import read_settings
 
         asked = settings_from(context, None if settings is None else read_settings(settings))
-        if asked.source is None or asked.target is None:
-            raise ValueError("two files are needed: openset fit SOURCE TARGET --label COL --out RUN.")
-        if out is None:
-            raise ValueError("no folder to write to is named: pass --out RUN.")
+        if asked.source is None or asked.target is None or out is None:
+            raise ValueError(_missing(asked))
         check_free(out, overwrite=overwrite)
         require("pyarrow", "Writing the scored target", "data")
 
@@ -103,6 +108,13 @@ def fit(
         elif not quiet:
             show_text(result.summary())
             show_text(_closing(result.summary, out, verbose))
+
+
+def _missing(asked: RunSettings) -> str:
+    """What is said if a file or the folder is not named."""
+    if asked.source is None or asked.target is None:
+        return "two files are needed: openset fit SOURCE TARGET --label COL --out RUN."
+    return "no folder to write to is named: pass --out RUN."
 
 
 def _closing(summary: ResultSummary, out: Path, verbose: bool) -> str:

@@ -97,14 +97,14 @@ def compare(
                 entry.run,
                 entry.method,
                 entry.verdict,
-                entry.interval,
+                f"{entry.low:.1%}" if entry.low > 0 else "nothing proved",
                 f"{entry.called_novel} of {entry.rows}",
                 _number(entry.overlap),
                 _number(entry.rank_correlation),
             )
             for entry in compared
         ]
-        names = ("run", "method", "verdict", "novel fraction", "called novel", "overlap", "rank correlation")
+        names = ("run", "method", "verdict", "new, at least", "called new", "overlap", "rank correlation")
         rows = list(zip(names, *columns, strict=True))
         show_table(rows[0], rows[1:], "Overlap and rank correlation: with the first run.")
 

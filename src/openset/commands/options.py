@@ -23,6 +23,10 @@ Features = Annotated[
     list[str] | None,
     typer.Option(metavar="COL", help="Column of numbers, or of vectors; repeatable.", show_default="all numbers"),
 ]
+Drop = Annotated[
+    list[str] | None,
+    typer.Option(metavar="COL", help="Column that is no feature, such as a date; repeatable."),
+]
 Text = Annotated[str | None, typer.Option(metavar="COL", help="Column of text, to be encoded.")]
 Image = Annotated[str | None, typer.Option(metavar="COL", help="Column of image paths, to be encoded.")]
 Encoder = Annotated[str | None, typer.Option(help="Encoder of text or images: a name or folder.")]
@@ -57,9 +61,11 @@ def settings_from(context: typer.Context, file: RunSettings | None = None) -> Ru
 
     given = {field.name: context.params.get(field.name) for field in fields(RunSettings)}
     paths = {name: str(value) for name, value in given.items() if isinstance(value, Path)}
-    features, assignments = context.params.get("features"), context.params.get("set_")
-    lists = {
-        "features": tuple(features) if features else None,
-        "parameters": parse_assignments(assignments or []),
+    named = {
+        name: tuple(context.params[name]) if context.params.get(name) else None for name in ("features", "drop")
     }
+    parameters = parse_assignments(context.params.get("set_") or [])
+    if context.params.get("align") is not None:
+        parameters["align"] = context.params["align"]
+    lists = {**named, "parameters": parameters}
     return merged(file or RunSettings(), {**given, **paths, **lists})

@@ -9,6 +9,7 @@ import typer
 
 from openset.commands.console import AsJson, Quiet, Verbose, helpful_errors, show_json, show_table, show_text
 from openset.commands.options import (
+    Drop,
     Encoder,
     Features,
     Fpr,
@@ -38,6 +39,7 @@ def simulate(
         typer.Option(help="Share of the target that is new; repeatable.", show_default="0.05, 0.1"),
     ] = None,
     features: Features = None,
+    drop: Drop = None,
     text: Text = None,
     image: Image = None,
     id: Annotated[str | None, typer.Option(metavar="COL", help="Column of ids, which is no feature.")] = None,
@@ -76,7 +78,7 @@ def simulate(
 
 
 def _show(found: TuneResult) -> None:
-    headings = ("taken as new", "share", "AUPRC", "recall", "verdict", "estimated share")
+    headings = ("taken as new", "share", "AUPRC", "recall", "verdict", "at least")
     rows = sorted((*found.controls, *found.table), key=lambda row: (str(row.novel_class), row.novel_fraction))
     show_table(headings, [_cells(row) for row in rows])
     for label, share in found.detectable.items():
@@ -93,5 +95,5 @@ def _cells(row: Simulation) -> tuple[str, ...]:
         "" if control else f"{row.auprc:.3f}",
         "" if control else f"{row.recall:.3f}",
         row.verdict,
-        f"{row.estimate:.3f} [{row.low:.3f}, {row.high:.3f}]",
+        f"{row.low:.3f}" if row.low > 0 else "",
     )

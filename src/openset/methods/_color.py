@@ -38,7 +38,7 @@ class ColorBase(WithKnownClassifier):
         self,
         *,
         grid: Sequence[float],
-        max_density_ratio: float = 12.0,
+        max_density_ratio: Any = 12.0,
         **shared: Any,
     ) -> None:
         super().__init__(**shared)
@@ -48,6 +48,9 @@ class ColorBase(WithKnownClassifier):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_numbers("grid", self.grid, "candidate recalls such as (0.02, 0.05, 0.1)", high=1)
+        self._check_ratio()
+
+    def _check_ratio(self) -> None:
         check_number("max_density_ratio", self.max_density_ratio, low=1)
 
     def _constrained(self, problem: Problem, *, joint: bool = True) -> dict[str, Any]:

@@ -1,52 +1,54 @@
-"""CoLOR's decision: scores of validation rows by all heads and by distance, and diagnostics of the verdict."""
+"""CoLOR's decision: what limits the verdict, the threshold of rows called novel, and diagnostics."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from openset.align.auto import Chosen
-from openset.methods._heads import FitHeads
-from openset.methods._voices import COHERENT, Trust
-from openset.problem import Problem
+from openset.methods._scores_to_test import ScoresToTest
+from openset.methods._voices import COHERENT, MIXED, Trust
+from openset.problem import Floats, Problem
 from openset.stats.diagnostics import Diagnostic, score_diagnostics, support_of_known
-from openset.stats.neighbours import distance_score, evenly_spaced
-from openset.stats.novelty import NoveltyVerdict
-from openset.stats.validation_scores import ValidationScores
+from openset.stats.neighbours import evenly_spaced
+from openset.stats.novelty import NoveltyTest, NoveltyVerdict
+from openset.stats.thresholds import SourceThreshold
 
 MOST_NOVEL = 0.5
 """A larger share is no new class but a batch that moved."""
 _MOST_ROWS = 2000
 """Distances are computed to at most this many source rows."""
 
-_FEWEST_ROWS = 5
-"""A distance needs at least this many source rows."""
+
+def limited(found: NoveltyVerdict, alignment: Chosen | None, trust: Trust | None) -> NoveltyVerdict:
+    """Return the verdict with what limits it; where something does, it proves no share."""
+    limit = "half" if found.fraction.low > MOST_NOVEL else ""
+    if trust is not None and not trust.is_mixed:
+        limit = "unmixed"
+    if alignment is not None and alignment.before.is_moved:
+        left = alignment.before if alignment.after is None else alignment.after
+        limit = "moved" if left.is_moved else "aligned"
+    if not limit:
+        return found
+    fraction = replace(found.fraction, low=0.0, profile={}, assumptions="")
+    return replace(found, fraction=fraction, test=replace(found.test, limit=limit))
 
 
-def validation_scores(heads: FitHeads, problem: Problem) -> ValidationScores:
-    """Return scores of each member's validation rows by every head, (rows, heads + 1).
+def called_threshold(threshold: SourceThreshold, source_scores: Floats, test: NoveltyTest) -> float:
+    """Return the threshold of rows called novel: where evidence is strongest, within the budget of source rows.
 
-    The last column is the distance to the source rows that the member trained on: small new classes far from
-    source show there first. Without it, (rows, heads): rows that are not vectors, and fewer than five rows to
-    train a member on.
+    If nothing stands out, it is where the budget is used up.
     """
-    folds, target_folds = problem.split.folds, problem.split.target_folds
-    source = [heads.source.of(fold.validation)["novelty"][m] for m, fold in enumerate(folds)]
-    target = [heads.target["novelty"][m, fold.validation] for m, fold in enumerate(target_folds)]
-    if problem.X.ndim == 2 and min(len(fold.train) for fold in folds) >= _FEWEST_ROWS:
-        trained_on = [_some(problem.X[fold.train]) for fold in folds]
-        source, target = (
-            [
-                np.column_stack([logits, distance_score(known, rows[fold.validation].astype(np.float64))])
-                for logits, fold, known in zip(by_member, members, trained_on, strict=True)
-            ]
-            for by_member, rows, members in ((source, problem.X, folds), (target, problem.target, target_folds))
-        )
-    return ValidationScores(tuple(source), tuple(target))
+    if test.code == "nothing":
+        return threshold.value
+    highest = np.sort(source_scores)[::-1][test.counts.source_above]
+    return max(threshold.value, float(highest))
 
 
 def verdict_diagnostics(
-    validation: ValidationScores,
+    tested: ScoresToTest,
     verdict: NoveltyVerdict,
     problem: Problem,
     *,
@@ -54,7 +56,7 @@ def verdict_diagnostics(
     fpr: float,
 ) -> list[Diagnostic]:
     """Return the diagnostics of a verdict that need no heads; ``called_novel`` is of the target rows."""
-    found = score_diagnostics(validation, verdict, fpr=fpr)
+    found = score_diagnostics(tested.source, tested.target, verdict, fpr=fpr)
     if problem.X.ndim == 2:
         known = problem.target[~called_novel]
         found.append(support_of_known(_some(problem.X), _some(known)))
@@ -80,7 +82,20 @@ def voice_diagnostics(alignment: Chosen, trust: Trust, proved_by_heads: bool) ->
         f"lead from {COHERENT[1]:g} on), and {100 * trust.agreement:.0f} % of the highest rows of both agree. "
         f"The test is by {test}."
     )
-    return [moved, Diagnostic("voices", trust.coherence, None, True, words)]
+    mixed = (
+        f"The nearest rows of a row are of the other domain {trust.mixing:.2f} times as often as those a little "
+        "farther away; about 1 where both domains have the same kinds of rows."
+    )
+    if not trust.is_mixed:
+        mixed += (
+            " Each domain seems to have kinds of its own, as other people, machines or months do: a group that "
+            "stands out may be one of those, inside a known class."
+        )
+    return [
+        moved,
+        Diagnostic("mixing of the domains", trust.mixing, sum(MIXED) / 2, trust.is_mixed, mixed),
+        Diagnostic("voices", trust.coherence, None, True, words),
+    ]
 
 
 def _some(rows: NDArray[np.floating]) -> NDArray[np.float64]:

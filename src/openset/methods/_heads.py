@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from openset.learn.batches import ScaledRows, head_outputs
 from openset.learn.network import Network
-from openset.problem import Floats, Rows
+from openset.problem import Rows
 
 HeadOutputs = dict[str, NDArray[np.float32]]
 """Outputs of every head, (members, rows, width)."""
@@ -36,8 +37,8 @@ class FitHeads:
 
     source: RowOutputs
     target: HeadOutputs
-    distances: tuple[Floats, Floats] | None = None
-    """CoLOR's distances to source that a test may hear, of source and of target rows."""
+    to_test: Any = None
+    """CoLOR's scores for its test of a new class, where they are not those of the chosen head alone."""
 
 
 @dataclass(frozen=True, eq=False)

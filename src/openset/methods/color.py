@@ -17,8 +17,8 @@ from openset.learn.seeds import child_seed
 from openset.learn.train import Trained
 from openset.methods._color import ColorBase, row_of
 from openset.methods._color_decision import (
-    MOST_NOVEL,
-    validation_scores,
+    called_threshold,
+    limited,
     verdict_diagnostics,
     voice_diagnostics,
 )
@@ -34,14 +34,14 @@ from openset.methods._presets import (
     WIDE_GROUPS,
     Group,
 )
+from openset.methods._scores_to_test import Near, ScoresToTest, scores_to_test
 from openset.methods._voices import Voices, fit_voices, has_voices
 from openset.methods._voices_onnx import OnnxViews, voice_score
 from openset.problem import Decision, FitScores, Floats, Problem, State
 from openset.stats.diagnostics import Diagnostic, agreement_of_members, constraint_kept
-from openset.stats.novelty import NoveltyVerdict, novelty_verdict
+from openset.stats.novelty import MAX_DENSITY_RATIO, NoveltyVerdict, novelty_verdict
 from openset.stats.scaling import BLOCK, Scaling, fit_scaling, scale_in_double, unscaled
 from openset.stats.thresholds import share_above, threshold_after_choice
-from openset.stats.validation_scores import ValidationScores
 
 if TYPE_CHECKING:
     from openset.persistence.onnx.graph import Value
@@ -93,7 +93,9 @@ class CoLOR(ColorBase):
     members : number of networks in a group, whose scores are averaged; if members × ``validation_fraction`` >= 1,
         every row is a validation row
     max_density_ratio : B, how many times as common a known kind of row may be in target as in source. Rows that
-        became more common by less than that do not count when the head is chosen, nor as proof of a new class
+        became more common by less than that do not count when the head is chosen, nor as proof of a new class.
+        "auto" chooses the head with 12, and reads off the rows how far known kinds moved, with a margin, for the
+        proof
     hidden, learning_rate, l2, clip, batch_size : settings of the networks and their training
     max_steps, evaluate_every : largest number of steps, and steps between evaluation points; training stops when
         the choice has not improved for four evaluation points
@@ -156,6 +158,7 @@ class CoLOR(ColorBase):
         },
         grid=LOW_GRID,
         members="auto",
+        max_density_ratio="auto",
         learning_rate=3e-3,
         max_steps=1500,
         evaluate_every=125,
@@ -194,10 +197,15 @@ class CoLOR(ColorBase):
         if self.members != "auto":
             super()._check_members()
 
+    def _check_ratio(self) -> None:
+        if self.max_density_ratio != "auto":
+            super()._check_ratio()
+
     def _resolve(self, n_features: int) -> dict[str, Any]:
         wide, is_small = n_features >= WIDE, self.backbone is not None or self.effort == "fast"
         auto = {
             "members": 1 if is_small else 5,
+            "max_density_ratio": MAX_DENSITY_RATIO,
             "groups": BACKBONE_GROUPS
             if self.backbone is not None
             else FAST_GROUPS[wide]
@@ -213,7 +221,7 @@ class CoLOR(ColorBase):
         return as_groups(self._value("groups"))
 
     def _objective(self, problem: Problem) -> PooledObjective:
-        return PooledObjective(**self._constrained(problem), max_density_ratio=self.max_density_ratio)
+        return PooledObjective(**self._constrained(problem), max_density_ratio=self._value("max_density_ratio"))
 
     def _trained_state(self, problem: Problem, trained: Trained) -> State:
         if not trained.heads:  # fitted without a target
@@ -293,13 +301,15 @@ class CoLOR(ColorBase):
         )
         voices, own, distance = fitted.voices, scores.target_validation_score, fitted.target_distance
         nearest, of_source = (voices.surroundings.nearest(part) for part in (target, source.take(rows)))
+        near = Near(of_source, nearest, smoothed_over=thinned(len(nearest)))
+        tested = scores_to_test(fitted, scores.heads, int(self.selected_["head"]), problem.split, near)
         return replace(
             scores,
             state={**scores.state, "voices_": voices},
             target_score=voices.fuse(nearest, scores.target_score, distance),
             target_validation_score=voices.fuse(nearest, own, distance),
             calibration_score=voices.fuse(of_source, scores.calibration_score, fitted.source_distance[rows]),
-            heads=replace(scores.heads, distances=fitted.tested),
+            heads=replace(scores.heads, to_test=tested),
         )
 
     def _outputs(self, rows: NDArray[np.floating]) -> tuple[Floats, Floats]:
@@ -314,23 +324,23 @@ class CoLOR(ColorBase):
         return pooled if voices is None else voice_score(voices, OnnxViews(x, self._alignment()), pooled)
 
     def _decide(self, problem: Problem, scores: FitScores) -> Decision:
+        tested = scores.heads.to_test
+        if tested is None:  # the head alone: every row by members that did not train on it
+            own = scores.target_validation_score
+            tested = ScoresToTest(scores.calibration_score, own[~np.isnan(own)], by_heads=True)
+        found = novelty_verdict(tested.source, tested.target, max_density_ratio=self.max_density_ratio)
+        if "max_density_ratio" in self.resolved_parameters_:  # 12 until here, to choose the head
+            self.resolved_parameters_["max_density_ratio"] = found.test.max_density_ratio
+        voices = getattr(self, "voices_", None)
+        verdict = limited(found, self.alignment_, None if voices is None else voices.trust)
         threshold = threshold_after_choice(scores.calibration_score, self.fpr, n_compared=len(self.heads_))
-        voices, ratio = getattr(self, "voices_", None), self.max_density_ratio
-        proved_by_heads = voices is None or voices.trust.heads_prove
-        if proved_by_heads:
-            validation = validation_scores(scores.heads, problem)
-            verdict = novelty_verdict(validation, max_density_ratio=ratio)
-            # heads that tell more than half of a batch from source have learnt its move
-            proved_by_heads = voices is None or verdict.fraction.low <= MOST_NOVEL
-        if not proved_by_heads:
-            validation = ValidationScores.of_one_score(*scores.heads.distances)
-            verdict = novelty_verdict(validation, max_density_ratio=ratio)
-        called = scores.target_score > threshold.value
-        diagnostics = verdict_diagnostics(validation, verdict, problem, called_novel=called, fpr=self.fpr)
-        diagnostics += self._head_diagnostics(scores, verdict, threshold.value)
+        value = called_threshold(threshold, scores.calibration_score, verdict.test)
+        called = scores.target_score > value
+        diagnostics = verdict_diagnostics(tested, found, problem, called_novel=called, fpr=self.fpr)
+        diagnostics += self._head_diagnostics(scores, verdict, value)
         if voices is not None and self.alignment_ is not None:
-            diagnostics += voice_diagnostics(self.alignment_, voices.trust, proved_by_heads)
-        return Decision(threshold.value, verdict.fraction, verdict.test, diagnostics, self._unmet(threshold))
+            diagnostics += voice_diagnostics(self.alignment_, voices.trust, tested.by_heads)
+        return Decision(value, verdict.fraction, verdict.test, diagnostics, self._unmet(threshold))
 
     def _head_diagnostics(self, scores: FitScores, verdict: NoveltyVerdict, threshold: float) -> list[Diagnostic]:
         own = scores.target_validation_score

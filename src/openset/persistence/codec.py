@@ -27,7 +27,6 @@ _DATACLASSES = {
     "ClusterOffsets": "openset.align.clusters",
     "Coral": "openset.align.coral",
     "Counts": "openset.stats.bounded_shift",
-    "Cut": "openset.stats.bounded_shift",
     "Diagnostic": "openset.stats.diagnostics",
     "HiddenDistance": "openset.methods._distances",
     "Move": "openset.align.moved",

@@ -17,7 +17,7 @@ from openset.data.readers.tables import read_table
 from openset.features.maker import FeatureMaker
 from openset.pipeline.load import read_labelled
 from openset.pipeline.result import SCORED, load_model, read_summary
-from openset.pipeline.summary import ResultSummary, interval_text
+from openset.pipeline.summary import ResultSummary
 
 Path_ = str | PathLike[str]
 
@@ -33,19 +33,11 @@ class ComparedRun:
     run: str
     method: str
     verdict: str
-    novel_fraction: float
     low: float
-    high: float
-    high_identified: bool
     called_novel: int
     rows: int
     overlap: float | None
     rank_correlation: float | None
-
-    @property
-    def interval(self) -> str:
-        """The novel fraction and its ends."""
-        return interval_text(self.novel_fraction, self.low, self.high, self.high_identified)
 
 
 def compare_runs(folders: Sequence[Path_]) -> list[ComparedRun]:
@@ -56,7 +48,7 @@ def compare_runs(folders: Sequence[Path_]) -> list[ComparedRun]:
     first = summaries[0]
     compared = []
     for folder, summary in zip(folders, summaries, strict=True):
-        share, target = summary.novel_fraction, summary.data.target
+        target = summary.data.target
         same = (target.sha256, target.rows) == (first.data.target.sha256, first.data.target.rows)
         comparable = same and target.sha256 is not None
         overlap, correlation = _agreement(folders[0], folder, first, summary) if comparable else (None, None)
@@ -65,10 +57,7 @@ def compare_runs(folders: Sequence[Path_]) -> list[ComparedRun]:
                 run=str(folder),
                 method=summary.method,
                 verdict=summary.verdict.word,
-                novel_fraction=share.value,
-                low=share.low,
-                high=share.high,
-                high_identified=share.high_identified,
+                low=summary.novel_fraction.low,
                 called_novel=summary.called_novel,
                 rows=target.rows,
                 overlap=overlap,

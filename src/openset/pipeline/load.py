@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from openset._utils.text import listed
+from openset._utils.text import did_you_mean, listed
 from openset.data.readers.columns import has_value
 from openset.data.readers.open import open_source
 from openset.data.readers.records import Records
 from openset.data.readers.source import Source
-from openset.data.readers.tables import holds_row_numbers, iter_batches, read_table
+from openset.data.readers.tables import holds_row_numbers, iter_batches, numeric_columns, read_table
 from openset.errors import BadRowsError, Parameter, ParameterError
 from openset.pipeline.settings import RunSettings
 
@@ -46,6 +46,7 @@ def read_source(settings: RunSettings, source: Source) -> tuple[Records, RunSett
             Parameter("label", ...),
             ", the column of the source that holds the known class.",
         )
+    settings = _without_dropped(settings, source)
     _refuse_categories(settings, source)
     # ids tell target rows apart; labelled rows need none
     columns = _columns(settings if settings.id in source.kinds else replace(settings, id=None))
@@ -103,7 +104,8 @@ def ignored_columns(settings: RunSettings, source: Source) -> list[str]:
     return [
         name
         for name, kind in source.kinds.items()
-        if (kind == "other" or holds_row_numbers(name)) and name not in (settings.label, settings.id)
+        if (kind == "other" or holds_row_numbers(name))
+        and name not in (settings.label, settings.id, *(settings.drop or ()))
     ]
 
 
@@ -117,6 +119,22 @@ def has_labels(target: Source, label: str | None) -> bool:
 def _columns(settings: RunSettings) -> dict[str, Any]:
     names = {name: getattr(settings, name) for name in ("features", "text", "image", "id")}
     return {name: value for name, value in names.items() if value is not None}
+
+
+def _without_dropped(settings: RunSettings, source: Source) -> RunSettings:
+    """Settings that name the features, where columns of numbers are to be left out."""
+    if settings.drop is None or settings.text is not None or settings.image is not None:
+        return settings
+    for name in settings.drop:
+        if name not in source.kinds:
+            hint = did_you_mean(name, source.kinds)
+            raise ParameterError(Parameter("drop", name), f" is no column of {source.name}.{hint}")
+    but = (settings.label, settings.id, *settings.drop)
+    names = settings.features if settings.features is not None else numeric_columns(source, *but)
+    kept = tuple(name for name in names if name not in settings.drop)
+    if not kept:
+        raise ParameterError(Parameter("drop", list(settings.drop)), " leaves no feature.")
+    return replace(settings, features=kept)
 
 
 def _refuse_categories(settings: RunSettings, source: Source) -> None:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from openset.stats.groups import NovelGroups
 
 MODEL, SCORED, RESULT = "model", "scored_target.parquet", "result.json"
-SETTINGS, REPORT = "settings.toml", "report.html"
+SETTINGS, REPORT, PROFILE = "settings.toml", "report.html", "profile.safetensors"
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,8 +80,9 @@ class Result:
         return find_groups(self.model, self.features_source, self.features_target, scores, called)
 
     def save(self, folder: str | PathLike[str], *, overwrite: bool = False) -> None:
-        """Write model, scored target, ``result.json``, settings and report to a folder, all or nothing."""
+        """Write model, scored target, ``result.json``, settings, profile and report to a folder, or nothing."""
         from openset.data.writer import writing_table
+        from openset.pipeline.fit_profile import make_profile, write_profile
 
         path = Path(folder)
         check_free(path, overwrite=overwrite)
@@ -92,6 +93,8 @@ class Result:
             content = json.dumps(self.summary.to_dict(), indent=1, ensure_ascii=False, allow_nan=False)
             (temporary / RESULT).write_text(content, encoding="utf-8")
             (temporary / SETTINGS).write_text(to_toml(self.summary.settings), encoding="utf-8")
+            profile = make_profile(self.features_source, self.features_target, self.source, self.target)
+            write_profile(profile, temporary / PROFILE)
             self.report(temporary / REPORT)
 
     def report(self, path: str | PathLike[str], *, examples: bool = True) -> None:
@@ -110,9 +113,9 @@ class Result:
         top = ", ".join(_escaped(row) for row in summary.top_rows[:MOST_ROWS])
         return (
             f"<div><p><b>{_escaped(summary.verdict.word)}</b>: {_escaped(summary.verdict.sentence)}</p>"
-            f"<p>Novel fraction {summary.novel_fraction.interval}, "
-            f"{summary.called_novel} of {summary.data.target.rows} target rows called novel by "
-            f"{_escaped(summary.method)}.</p><table><thead><tr><th>known class</th><th>source</th><th>target</th>"
+            f"<p>{summary.called_novel} of {summary.data.target.rows} target rows called new by "
+            f"{_escaped(summary.method)}. Share: {_escaped(summary.novel_fraction.text)}.</p>"
+            "<table><thead><tr><th>known class</th><th>source</th><th>target</th>"
             f"</tr></thead><tbody>{mix}</tbody></table><p>{_escaped(summary.groups.sentence)}</p>"
             f"<p>Top novel rows: {top}</p>"
             f"<p><small>{_escaped(summary.verdict.caveat)}</small></p></div>"
@@ -127,7 +130,7 @@ def check_free(folder: Path, *, overwrite: bool) -> None:
     there = set(os.listdir(folder)) if folder.exists() else set()
     if not there:
         return
-    others = there - {MODEL, SCORED, RESULT, SETTINGS, REPORT}
+    others = there - {MODEL, SCORED, RESULT, SETTINGS, REPORT, PROFILE}
     if RESULT not in there or others:
         what = f"other files ({listed(sorted(others))})" if RESULT in there else "other files and no run"
         raise ValueError(f"{folder} holds {what}, so it is not replaced: choose another folder.")

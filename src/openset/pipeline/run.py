@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import platform
 import time
@@ -24,11 +25,20 @@ from openset.errors import FitWarning, Parameter, ParameterError
 from openset.features.base import Encoder
 from openset.features.maker import FeatureMaker
 from openset.pipeline.explain import Explanation, explain
+from openset.pipeline.gate import run_gate
 from openset.pipeline.load import RunData, read_data
 from openset.pipeline.result import Result, load_model, read_summary
-from openset.pipeline.scored_table import ScoredTable, assumed_ratio, predictions, rows_at_fdr, scored_table
+from openset.pipeline.scored_table import (
+    ScoredTable,
+    assumed_ratio,
+    fit_p_values,
+    predictions,
+    rows_at_fdr,
+    scored_table,
+)
 from openset.pipeline.settings import RunSettings
 from openset.pipeline.summary import (
+    Check,
     Data,
     EncodedColumn,
     Environment,
@@ -43,6 +53,8 @@ from openset.pipeline.summary import (
 from openset.pipeline.verdict import diagnose, give_verdict
 from openset.problem import Predictions
 from openset.registry import get_method
+from openset.stats.p_values import smallest_fdr
+from openset.stats.shares import NOT_IDENTIFIED
 
 TOP_ROWS = 20
 
@@ -53,6 +65,7 @@ def run(
     *,
     label: str | None = None,
     features: str | Sequence[str] | None = None,
+    drop: str | Sequence[str] | None = None,
     text: str | None = None,
     image: str | None = None,
     id: str | None = None,
@@ -75,6 +88,7 @@ def run(
     label : the source's column of known classes
     features, text, image : where features come from, one of them: columns of numbers (or one of vectors), a
         column of text, a column of image paths. None of them: all numbers but ``label`` and ``id``
+    drop : columns that are no features, such as dates and counters
     id : a column that tells rows apart; without it rows are numbered from 0
     encoder : for text and images, as :func:`openset.features.load_encoder` takes it
     method, parameters : a name that ``openset methods`` lists, and its parameters beside those here
@@ -96,6 +110,7 @@ def run(
     settings = RunSettings(
         label=label,
         features=None if features is None else (features,) if isinstance(features, str) else tuple(features),
+        drop=None if drop is None else (drop,) if isinstance(drop, str) else tuple(drop),
         text=text,
         image=image,
         id=id,
@@ -126,8 +141,14 @@ def run_with(settings: RunSettings, source: Any, target: Any, *, progress: bool 
     with _timed(timings, "score"):
         scored = score_target(model, model.target_predictions(), data.target, data.settings)
     with _timed(timings, "describe"):
-        explanation = explain(model, scored, X, np.asarray(data.source.y), X_target)
-    summary = summarise(model, scored, explanation, data.settings, _describe(data, maker.encoder), timings, notes)
+        y = np.asarray(data.source.y)
+        explanation = explain(model, scored, X, y, X_target)
+    with _timed(timings, "check"):
+        called = scored.novelty_score > model.threshold_
+        names = data.target.feature_names if maker.encoder is None else None
+        checks = run_gate(model, X, y, X_target, names=names, nearest_known=scored.nearest_known, called=called)
+    described = _describe(data, maker.encoder)
+    summary = summarise(model, scored, explanation, data.settings, described, timings, notes, checks)
     return Result(model, summary, scored, data.source, data.target, X, X_target)
 
 
@@ -200,11 +221,17 @@ def summarise(
     data: Data,
     timings: dict[str, float],
     notes: Sequence[str],
+    checks: Sequence[Check] = (),
 ) -> ResultSummary:
-    """The summary of a run; ``notes`` are the warnings of its fit."""
+    """The summary of a run; ``notes`` are the warnings of its fit, ``checks`` those of the gate."""
     order = np.argsort(-scored.novelty_score, kind="stable")[:TOP_ROWS]
+    groups = explanation.groups.groups
     parameters = {k: v for k, v in model.get_params(deep=False).items() if k not in ("verbose", "backbone")}
-    test = getattr(model, "novelty_test_", None)
+    test, fraction = getattr(model, "novelty_test_", None), model.novel_fraction_
+    counts = {"n_called": explanation.called_novel, "n_groups": len(groups)}
+    verdict = give_verdict(fraction, test, checks=checks, **counts)
+    if verdict.code == "cannot_tell":  # nothing is stated of a share that something else explains
+        fraction = NOT_IDENTIFIED
     stored = settings.as_stored()
     return ResultSummary(
         openset_version=__version__,
@@ -215,9 +242,10 @@ def summarise(
         data=data,
         classes=plain(model.classes_),
         novel_label=plain(model.novel_label_),
-        verdict=give_verdict(model.novel_fraction_, test),
+        verdict=verdict,
+        checks=list(checks),
         novelty_test=None if test is None else _novelty_test(test),
-        novel_fraction=NovelFraction(**plain(vars(model.novel_fraction_))),
+        novel_fraction=NovelFraction(**plain(vars(fraction))),
         threshold=plain(model.threshold_),
         fpr=stored.fpr,
         listed=_listed(model, scored, stored),
@@ -234,14 +262,26 @@ def summarise(
 
 def _novelty_test(test: Any) -> NoveltyTest:
     counts = NoveltyCounts(**plain(vars(test.counts)))
-    return NoveltyTest(plain(test.p_value), plain(test.max_density_ratio), counts, test.word)
+    return NoveltyTest(
+        plain(test.p_value),
+        plain(test.max_density_ratio),
+        counts,
+        code=test.code,
+        tolerated_ratio=plain(test.tolerated_ratio),
+        limit=test.limit,
+    )
 
 
 def _listed(model: Any, scored: ScoredTable, settings: RunSettings) -> ListedRows | None:
     if scored.novel_at_fdr is None or settings.fdr is None:
         return None
-    ratio = assumed_ratio(model, settings.max_density_ratio)
-    return ListedRows(settings.fdr, ratio, int(scored.novel_at_fdr.sum()))
+    ratio, rows = assumed_ratio(model, settings.max_density_ratio), int(scored.novel_at_fdr.sum())
+    if rows:
+        return ListedRows(settings.fdr, ratio, rows)
+    p = fit_p_values(model, scored)
+    smallest = smallest_fdr(p, max_density_ratio=ratio)
+    needed = math.ceil(len(model.calibration_scores_) * smallest / settings.fdr) if smallest is not None else None
+    return ListedRows(settings.fdr, ratio, 0, smallest, needed)
 
 
 def _environment() -> Environment:

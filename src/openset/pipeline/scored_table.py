@@ -99,14 +99,22 @@ def rows_at_fdr(
     there are such: those trained on it lift it above source rows they have not seen. ``max_density_ratio`` as for
     :func:`assumed_ratio`.
     """
-    own = model.target_novelty_score_
-    p = np.where(np.isnan(own), scored.p_value, conformal_p_values(model.calibration_scores_, own))
+    p = fit_p_values(model, scored)
     return benjamini_hochberg(p, fdr, max_density_ratio=assumed_ratio(model, max_density_ratio))
+
+
+def fit_p_values(model: Any, scored: ScoredTable) -> NDArray[np.float64]:
+    """p-values of the rows of the fitted target, by members not trained on them where there are such."""
+    own = model.target_novelty_score_
+    return np.where(np.isnan(own), scored.p_value, conformal_p_values(model.calibration_scores_, own))
 
 
 def assumed_ratio(model: Any, given: float | None) -> float:
     """How many times as common known rows may be in the target: as given, else as the method assumes, else 1."""
-    return float(given if given is not None else getattr(model, "max_density_ratio", 1.0))
+    if given is not None:
+        return float(given)
+    test = getattr(model, "novelty_test_", None)
+    return float(getattr(model, "max_density_ratio", 1.0) if test is None else test.max_density_ratio)
 
 
 def class_columns(classes: Sequence[Any]) -> tuple[str, ...]:

@@ -22,13 +22,15 @@ class RunSettings:
     """The settings of :func:`openset.run`.
 
     Rows become features in one of three ways: ``features`` (columns of numbers, or one of vectors; None for all
-    columns of numbers but ``label`` and ``id``), ``text`` or ``image`` (a column put through ``encoder``).
+    columns of numbers but ``label``, ``id`` and those of ``drop``), ``text`` or ``image`` (a column put through
+    ``encoder``).
     """
 
     source: str | None = None
     target: str | None = None
     label: str | None = None
     features: tuple[str, ...] | None = None
+    drop: tuple[str, ...] | None = None
     text: str | None = None
     image: str | None = None
     id: str | None = None
@@ -47,10 +49,12 @@ class RunSettings:
             value = getattr(self, name)
             if value is not None and not isinstance(value, str):
                 raise ParameterError(Parameter(name, value), " is not valid: expected text.")
-        if isinstance(self.features, str):
-            object.__setattr__(self, "features", (self.features,))
-        elif self.features is not None:
-            object.__setattr__(self, "features", tuple(map(str, self.features)))
+        for name in ("features", "drop"):
+            value = getattr(self, name)
+            if isinstance(value, str):
+                object.__setattr__(self, name, (value,))
+            elif value is not None:
+                object.__setattr__(self, name, tuple(map(str, value)) or None)
         given = [name for name in ("features", "text", "image") if getattr(self, name) is not None]
         if len(given) > 1:
             first, second = map(Parameter, given[:2])
@@ -106,8 +110,9 @@ def settings_of(given: Any, where: str, *, at: str = "") -> RunSettings:
     ...
     ValueError: a.toml: 'methd' is unknown. Did you mean 'method'?
     """
-    if isinstance(given, Mapping) and isinstance(given.get("features"), str):
-        given = {**given, "features": [given["features"]]}
+    if isinstance(given, Mapping):
+        lists = {name: [given[name]] for name in ("features", "drop") if isinstance(given.get(name), str)}
+        given = {**given, **lists}
     return read_as(RunSettings, given, where, at=at, refuse_unknown=True)
 
 

@@ -5,6 +5,7 @@ Free of numpy and scipy, so that a run can be inspected at once. The names of th
 
 from __future__ import annotations
 
+import math
 import textwrap
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -18,13 +19,38 @@ MOST_CLASSES, MOST_ROWS = 12, 10
 _WIDTH = 78
 
 
+VERDICTS = {
+    "found": "new class found",
+    "probable": "probably a new class",
+    "stands_out": "a group stands out, not proved",
+    "nothing": "nothing new seen",
+    "cannot_tell": "cannot tell",
+}
+"""The codes of a verdict, which stay the same, and its words."""
+_FORMER_CODES = {"clear": "found", "likely": "probable", "none found": "nothing"}
+
+
 @dataclass(frozen=True)
 class Verdict:
-    """Is there a new class? ``word`` is ``clear``, ``likely`` or ``none found``."""
+    """Is there a new class? ``code`` and ``word`` are one of ``VERDICTS``."""
 
     word: str
     sentence: str
     caveat: str
+    code: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.code:  # a run of an earlier openset
+            object.__setattr__(self, "code", _FORMER_CODES.get(self.word, "cannot_tell"))
+
+
+@dataclass(frozen=True)
+class Check:
+    """A check of another explanation than a new class; ``state`` is ``passed``, ``caution`` or ``failed``."""
+
+    name: str
+    state: str
+    sentence: str
 
 
 @dataclass(frozen=True)
@@ -42,9 +68,13 @@ class NovelFraction:
     high_identified: bool = True
 
     @property
-    def interval(self) -> str:
-        """The estimate and its ends."""
-        return interval_text(self.value, self.low, self.high, self.high_identified)
+    def text(self) -> str:
+        """What is known of the share: its lower end, and the shift that it assumes.
+
+        >>> NovelFraction(0.1, 0.08, 1.0, 0.95, "bounded shift", max_density_ratio=12.0).text
+        'at least 8.0 % (95 % sure), if no known kind became more than 12 times as common'
+        """
+        return share_text(self.low, self.confidence, self.max_density_ratio)
 
 
 @dataclass(frozen=True)
@@ -59,12 +89,18 @@ class NoveltyCounts:
 
 @dataclass(frozen=True)
 class NoveltyTest:
-    """The test of "there is no new class", for known rows that shift by at most ``max_density_ratio``."""
+    """The test of "there is no new class", as :class:`~openset.stats.novelty.NoveltyTest`.
+
+    ``word`` is only in runs of an earlier openset.
+    """
 
     p_value: float
     max_density_ratio: float
     counts: NoveltyCounts
-    word: str
+    word: str = ""
+    code: str = ""
+    tolerated_ratio: float | None = None
+    limit: str = ""
 
 
 @dataclass(frozen=True)
@@ -142,11 +178,25 @@ class Groups:
 
 @dataclass(frozen=True)
 class ListedRows:
-    """How many rows are listed at a false discovery rate, and the shift assumed for it."""
+    """How many rows are listed at a false discovery rate, and the shift assumed for it.
+
+    If none is: the smallest rate at which some would be, and the source rows that the rate asked for needs.
+    """
 
     fdr: Number
     max_density_ratio: Number
     rows: int
+    smallest_fdr: Number | None = None
+    source_rows_needed: int | None = None
+
+    @property
+    def labels_to_settle(self) -> int:
+        """Random rows of a list to label: if all are new, at most a share ``fdr`` of it is known (95 % sure).
+
+        >>> ListedRows(0.1, 1.0, 40).labels_to_settle
+        29
+        """
+        return math.ceil(math.log(0.05) / math.log1p(-self.fdr))
 
     @property
     def text(self) -> str:
@@ -161,12 +211,19 @@ class ListedRows:
             if ratio == 1
             else f"no known kind became more than {ratio:g} times as common"
         )
-        if not self.rows:
-            wanted = (
-                "it takes more source rows, a larger fdr, or a smaller max_density_ratio where that is plausible"
+        if self.rows:
+            return (
+                f"{self.rows} rows are listed: at most {100 * self.fdr:g} % of them known on average, if {shift}"
             )
-            return f"no row can be listed, assuming only that {shift}: {wanted}"
-        return f"{self.rows} rows are listed: at most {100 * self.fdr:g} % of them known on average, if {shift}"
+        could = ""
+        if self.smallest_fdr is not None:
+            could = f"; some could be from --fdr {self.smallest_fdr:.2g} on"
+            if self.source_rows_needed is not None:
+                could += f", or with about {self.source_rows_needed} source rows"
+        return (
+            f"no row can be listed, assuming only that {shift}{could}. Or label {self.labels_to_settle} random "
+            "rows of those called new: if all of them are new, the list keeps this rate"
+        )
 
 
 @dataclass(frozen=True)
@@ -260,8 +317,9 @@ class ResultSummary:
 
     ``class_mix`` has the shares of every known class, ``known_classes`` says how they were found; ``groups`` are
     those among the rows called novel, ``listed`` the rows listed at a false discovery rate, ``novelty_test`` the
-    test of a new class where the method has one. ``threshold`` is None where no score is high enough to be called
-    novel. ``timings`` has the seconds of every step, ``history`` a record for every evaluation point.
+    test of a new class where the method has one, ``checks`` what the gate before the verdict looked at.
+    ``threshold`` is None where no score is high enough to be called novel. ``timings`` has the seconds of every
+    step, ``history`` a record for every evaluation point.
     """
 
     openset_version: str
@@ -289,6 +347,7 @@ class ResultSummary:
     known_classes: KnownClasses = field(default_factory=KnownClasses)
     groups: Groups = field(default_factory=Groups)
     listed: ListedRows | None = None
+    checks: list[Check] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
         """The content of ``result.json`` as plain values."""
@@ -302,11 +361,21 @@ class ResultSummary:
 
     def __call__(self) -> str:
         """The result in words, at most 80 columns wide."""
-        parts = (self._answer(), self._classes(), self._rows(), self._doubts())
+        parts = (self._checks(), self._answer(), self._classes(), self._rows(), self._doubts())
         return "\n\n".join("\n".join(lines) for lines in parts if lines)
 
+    def _checks(self) -> list[str]:
+        """The checks that did not pass, before the verdict."""
+        heads = {"failed": "Check failed    ", "caution": "Note            "}
+        return [
+            line
+            for check in self.checks
+            if check.state in heads
+            for line in wrapped(heads[check.state], check.sentence)
+        ]
+
     def _answer(self) -> list[str]:
-        share, target, source = self.novel_fraction, self.data.target, self.data.source
+        target, source = self.data.target, self.data.source
         sentences = [text for text in (self.verdict.sentence, self.verdict.caveat) if text]
         listed = (
             wrapped(f"{f'At FDR {self.listed.fdr:g}':<16}", self.listed.text) if self.listed is not None else []
@@ -315,11 +384,8 @@ class ResultSummary:
             f"Verdict: {self.verdict.word}",
             *(line for text in sentences for line in wrapped("  ", text)),
             "",
-            *wrapped(
-                "Novel fraction  ",
-                f"{share.interval}, {100 * share.confidence:.0f} % interval, {share.method}",
-            ),
-            f"Called novel    {self.called_novel} of {target.rows} target rows, budget {self.fpr:g} of source",
+            *wrapped("Share           ", self.novel_fraction.text),
+            f"Called new      {self.called_novel} of {target.rows} target rows, budget {self.fpr:g} of source",
             f"Fitted          {self.method}, seed {self.seed}, on {source.rows} source rows",
             *wrapped("Features        ", self.data.features_text),
             *listed,
@@ -357,13 +423,20 @@ def _columns(head: Head) -> dict[str, Any]:
     return {name: value for name, value in asdict(head).items() if value is not None or name not in of_some}
 
 
-def interval_text(value: float, low: float, high: float, high_identified: bool) -> str:
-    """A novel fraction and its ends.
+def share_text(low: float, confidence: float, max_density_ratio: float | None) -> str:
+    """The least share of a new class; nothing is said of the most, which needs labels.
 
-    >>> interval_text(0.1, 0.08, 1.0, high_identified=False)
-    '0.100 [0.080, not identified]'
+    >>> share_text(0.0, 0.95, None)
+    'nothing proved; how much there is at most needs labels'
     """
-    return f"{value:.3f} [{low:.3f}, {f'{high:.3f}' if high_identified else 'not identified'}]"
+    if low <= 0:
+        return "nothing proved; how much there is at most needs labels"
+    shift = (
+        "known rows did not shift"
+        if max_density_ratio is None
+        else f"no known kind became more than {max_density_ratio:g} times as common"
+    )
+    return f"at least {100 * low:.1f} % ({100 * confidence:.0f} % sure), if {shift}"
 
 
 def wrapped(head: str, text: str) -> list[str]:

@@ -29,7 +29,6 @@ from openset.stats.thresholds import share_above
 
 GRIDS: dict[str, Sequence[float]] = {"low": LOW_GRID, "paper": PAPER_GRID}
 AS_IT_IS = "as it is"
-FOUND = ("likely", "clear")
 FEWEST_ROWS = 4
 """Rows of the class that a simulated target must have: three to fit on and one to test on."""
 CAVEAT = (
@@ -58,9 +57,10 @@ class Simulation:
     recall: float
     """Share of its test rows that are called novel."""
     verdict: str
-    estimate: float
+    """The words of the verdict."""
+    noticed: bool
+    """Whether a new class was found or probable or, by a method without a test, whether a group stands out."""
     low: float
-    high: float
     seconds: float
 
 
@@ -93,18 +93,18 @@ class TuneResult:
 
     @property
     def alarmed(self) -> tuple[Any, ...]:
-        """Classes whose control has a verdict of ``likely`` or more, though no row of the class was added."""
-        return tuple(row.novel_class for row in self.controls if row.verdict in FOUND)
+        """Classes whose control noticed a new class, though no row of the class was added."""
+        return tuple(row.novel_class for row in self.controls if row.noticed)
 
     @property
     def detectable(self) -> dict[Any, float | None]:
-        """By class the smallest share at which the best candidate's verdict is at least ``likely``.
+        """By class the smallest share at which the best candidate noticed it.
 
-        None where it never is, and for ``alarmed`` classes, where verdicts say nothing.
+        None where it never did, and for ``alarmed`` classes, where verdicts say nothing.
         """
         found: dict[Any, float | None] = {row.novel_class: None for row in self.table}
         for row in sorted(self.table, key=lambda row: -row.novel_fraction):
-            if row.candidate == self.best and row.verdict in FOUND and row.novel_class not in self.alarmed:
+            if row.candidate == self.best and row.noticed and row.novel_class not in self.alarmed:
                 found[row.novel_class] = row.novel_fraction
         return found
 
@@ -114,7 +114,7 @@ class TuneResult:
         notes = [self.caveat]
         if self.alarmed:
             notes.append(
-                f"The verdict is {' or '.join(FOUND)} without any added row where {_listed(self.alarmed)} is "
+                f"A new class is noticed without any added row where {_listed(self.alarmed)} is "
                 "removed: the target seems to hold a new class of its own, or known rows that shifted too far. "
                 "There, verdicts say nothing about the added rows; look at AUPRC and recall."
             )
@@ -276,7 +276,8 @@ def _simulate(model: Any, name: str, stage: _Stage, share: float, test_fraction:
     novel, rest, source = (
         model.novelty_score(rows) if len(rows) else np.empty(0) for rows in (novel_test, rest_test, stage.test)
     )
-    fraction = model.novel_fraction_
+    test = getattr(model, "novelty_test_", None)
+    verdict = give_verdict(model.novel_fraction_, test, n_called=_n_called(model))
     return Simulation(
         candidate=name,
         novel_class=stage.novel_class,
@@ -285,12 +286,16 @@ def _simulate(model: Any, name: str, stage: _Stage, share: float, test_fraction:
         auprc=_auprc(novel, rest),
         auprc_source=_auprc(novel, source),
         recall=share_above(novel, model.threshold_) if len(novel) else np.nan,
-        verdict=give_verdict(fraction, getattr(model, "novelty_test_", None)).word,
-        estimate=fraction.value,
-        low=fraction.low,
-        high=fraction.high,
+        verdict=verdict.word,
+        noticed=verdict.code in ("found", "probable") or (test is None and verdict.code == "stands_out"),
+        low=model.novel_fraction_.low,
         seconds=time.perf_counter() - start,
     )
+
+
+def _n_called(model: Any) -> int:
+    """How many rows of the fitted target are called novel."""
+    return int((model.target_predictions().novelty_score > model.threshold_).sum())
 
 
 def _split(rows: NDArray[Any], fraction: float) -> tuple[NDArray[Any], NDArray[Any]]:

@@ -10,59 +10,111 @@ import numpy as np
 
 from openset._utils.typed import plain
 from openset.pipeline import summary
-from openset.pipeline.summary import Verdict
+from openset.pipeline.summary import VERDICTS, Check, Verdict
+from openset.stats.bounded_shift import smallest_noticed
 from openset.stats.diagnostics import Diagnostic
-from openset.stats.novelty import NoveltyTest
+from openset.stats.novelty import LIKELY, NoveltyTest
 from openset.stats.shares import ShareEstimate
 from openset.stats.thresholds import rows_for_threshold_after_choice, share_above
 
 LOOK = "Look at the top rows before acting."
 UNTESTED = (
-    "The interval covers sampling error only. Known kinds of rows that are rare in the source but common in the "
-    f"target can look new. {LOOK}"
+    "This method has no test for a new class. Known kinds of rows that are rare in the source but common in the "
+    f"target can stand out too. {LOOK}"
 )
+_LIMITS = {
+    "moved": "The whole batch moved: known rows stand out as much as new ones.",
+    "half": "More than half of the target would be new: source and target seem to be different data.",
+    "aligned": "The whole batch moved and was aligned with source, perhaps wrongly, so nothing is proved.",
+    "unmixed": (
+        "Rows of source and target do not mix even at the finest scale, as if each had kinds of its own (other "
+        "people, machines, months). The group may be such a kind of a known class."
+    ),
+}
 
 
-def give_verdict(fraction: ShareEstimate, test: NoveltyTest | None = None) -> Verdict:
-    """A word, a sentence and a caveat.
+def give_verdict(
+    fraction: ShareEstimate,
+    test: NoveltyTest | None = None,
+    *,
+    checks: Sequence[Check] = (),
+    n_called: int = 0,
+    n_groups: int = 0,
+) -> Verdict:
+    """A code, a word, a sentence and a caveat.
 
-    The word is the test's: ``clear`` for p ≤ .01, ``likely`` for p ≤ .05, else ``none found``. A method that
-    brings an estimate of its own and no test gets ``likely`` at most, where its interval excludes 0.
+    A failed check makes it ``cannot_tell``. Else the code is the test's. A method without a test says at most
+    that a group stands out, where its interval excludes 0.
 
-    >>> give_verdict(ShareEstimate(0.08, 0.06, 0.1, 0.95, "…")).word
-    'likely'
+    >>> give_verdict(ShareEstimate(0.08, 0.06, 0.1, 0.95, "…"), n_called=80, n_groups=1).word
+    'a group stands out, not proved'
     >>> from openset.stats.novelty import novelty_verdict
-    >>> from openset.stats.validation_scores import ValidationScores
     >>> random = np.random.default_rng(0)
-    >>> scores = ValidationScores.of_one_score(random.normal(size=2000), random.normal(size=1000))
-    >>> found = novelty_verdict(scores)
-    >>> give_verdict(found.fraction, found.test).word
-    'none found'
+    >>> found = novelty_verdict(random.normal(size=2000), random.normal(size=1000))
+    >>> give_verdict(found.fraction, found.test).code
+    'nothing'
     """
-    word = test.word if test is not None else "likely" if fraction.low > 0 else "none found"
-    return Verdict(word, _sentence(word, fraction), _caveat(fraction, test))
+    failed = [check.sentence for check in checks if check.state == "failed"]
+    if failed:
+        code = "cannot_tell"
+    elif test is not None:
+        code = test.code
+    else:
+        code = "stands_out" if fraction.low > 0 and n_called else "nothing"
+    sentence, caveat = _words(code, fraction, test, failed, _rows_text(n_called, n_groups))
+    return Verdict(VERDICTS[code], sentence, caveat, code)
 
 
-def _sentence(word: str, fraction: ShareEstimate) -> str:
-    if word == "none found":
-        if fraction.method == "not identified":
-            return "No new class is proved, and none could be ruled out: no rule kept the budget on source rows."
-        most = (
-            f"at most {100 * fraction.high:.1f} %" if fraction.high_identified else "no upper end is identified"
-        )
-        return f"No new class is proved: its share could be 0 ({most})."
-    start = "There is a new class" if word == "clear" else "There is likely a new class"
-    share = f"about {100 * fraction.value:.1f} % of the target"
-    if not fraction.high_identified:
-        return f"{start}, {share} (at least {100 * fraction.low:.1f} %)."
-    return f"{start}, {share} ({100 * fraction.low:.1f} to {100 * fraction.high:.1f} %)."
+def _rows_text(n_called: int, n_groups: int) -> str:
+    rows = f"{n_called} rows stand out"
+    return (
+        f"{rows} and form one group" if n_groups == 1 else f"{rows}, in {n_groups} groups" if n_groups else rows
+    )
 
 
-def _caveat(fraction: ShareEstimate, test: NoveltyTest | None) -> str:
+def _words(
+    code: str, fraction: ShareEstimate, test: NoveltyTest | None, failed: Sequence[str], rows: str
+) -> tuple[str, str]:
+    """The sentence and the caveat of a code."""
+    if code == "cannot_tell":
+        if failed:
+            return f"Something else explains how source and target differ: {failed[0]}", ""
+        return _LIMITS[test.limit] if test is not None else "", LOOK
     if test is None:
-        return UNTESTED
-    moves = ", ".join(f"{100 * low:.1f} % for {ratio}" for ratio, low in fraction.profile.items())
-    return f"p = {test.p_value:.2g}. {fraction.assumptions} The lower end is {moves} times. {LOOK}"
+        sentence = f"{rows}." if code == "stands_out" else "No rows stand out from the source."
+        return sentence, UNTESTED
+    if code in ("found", "probable"):
+        start = "A new class makes up" if code == "found" else "A new class probably makes up"
+        return f"{start} at least {100 * fraction.low:.1f} % of the target; {rows}.", _proof(fraction, test)
+    if code == "stands_out":
+        return f"{rows}; {_explained(test)}.", f"{_LIMITS.get(test.limit, _nearly(test))} {LOOK}"
+    least = smallest_noticed(test.counts.n_source, test.counts.n_target, test.max_density_ratio, LIKELY)
+    noticed = (
+        f"With these rows, a new class of less than about {100 * least:.1f} % cannot be proved."
+        if least < 1
+        else "With so few rows no new class can be proved."
+    )
+    return "No rows stand out more than known rows that became more common would.", noticed
+
+
+def _explained(test: NoveltyTest) -> str:
+    return (
+        f"they could be known rows only if some kind became {test.tolerated_ratio:.1f} times as common"
+        if test.tolerated_ratio > 0
+        else "known rows that became more common explain them"
+    )
+
+
+def _nearly(test: NoveltyTest) -> str:
+    return (
+        f"Up to {test.max_density_ratio:g} times is allowed here, so that is no proof: more source rows, a "
+        "smaller --max-density-ratio if you know it, or a few labels would decide."
+    )
+
+
+def _proof(fraction: ShareEstimate, test: NoveltyTest) -> str:
+    lows = ", ".join(f"{100 * low:.1f} % for {ratio}" for ratio, low in fraction.profile.items())
+    return f"p = {test.p_value:.2g}. {fraction.assumptions} The least share is {lows} times. {LOOK}"
 
 
 def _rows_needed(model: Any) -> int:

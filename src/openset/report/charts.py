@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from openset.pipeline.summary import ClassShares, Head, NovelFraction
+from openset.pipeline.summary import ClassShares, Head
 from openset.report.content import label_text, novel_name
 from openset.report.data import ReportData, TargetMap
 from openset.report.formats import finite
@@ -27,20 +27,12 @@ def chart_data(data: ReportData) -> dict[str, Any]:
     """The data of all charts by name; None for a chart that has no data."""
     summary = data.summary
     return {
-        "fraction": novel_fraction(summary.novel_fraction),
         "scores": score_histogram(data.source_scores, data.target_scores, finite(summary.threshold)),
         "mix": class_mix(summary.class_mix),
         "map": map_points(data.map, summary.novel_label),
         "heads": head_choices(summary.heads, finite(summary.fpr)),
         "curves": training_curves(summary.history),
     }
-
-
-def novel_fraction(estimate: NovelFraction) -> dict[str, float] | None:
-    """The novel fraction and its interval, or None if it was not identified."""
-    if estimate.method == "not identified":
-        return None
-    return {"value": estimate.value, "low": estimate.low, "high": estimate.high}
 
 
 def score_histogram(

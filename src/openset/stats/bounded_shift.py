@@ -1,36 +1,41 @@
-"""What counts above a threshold prove about the novel share α, if the background shift is bounded.
+"""What the order of scores proves about the novel share α, if the background shift is bounded.
 
-Let A be the event "the score is above a threshold" that was fixed before looking at the rows. If the density of
-known rows in the target is at most B times that of source rows,
-    P_T(A) = α·P_novel(A) + (1 − α)·P_known(A) ≤ α + (1 − α)·B·P_S(A).
-So a large count in target with a small count in source proves α > 0. Nothing else is assumed.
+Walk down all rows from the highest score. If nothing is new, and the density of known rows in the target is at
+most B times that of source rows, then each next row is a source row with a chance of at least n / (n + B·m), for
+n source and m target rows. So the number of target rows before the first source row, before the second, and so on
+is at most that of a series of independent draws with that chance. Long runs of target rows prove that α > 0.
+With a share α of new rows, at most a binomial number of them may come before all others. Nothing else is assumed.
+
+Nothing is drawn at random and no threshold is chosen on other rows, so the same scores give the same answer, and
+a larger B never proves more.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import brentq
-from scipy.special import bdtrc, gammaln, xlog1py, xlogy
-from scipy.stats import binom
+from scipy.signal import convolve
+from scipy.stats import binom, nbinom
 
-from openset.stats.shares import binomial_interval
-from openset.stats.validation_scores import Scores, ValidationScores
+from openset.stats.neighbours import evenly_spaced
 
-_RATES = 40
-_NUISANCE_ERROR = 1e-4
-_NEVER = 1e-9
-_CAUTION = 3.0
-_TAIL, _FEWEST_IN_TAIL = 0.02, 5
+RUNGS = (1, 2, 3, 5, 8, 13, 21, 34)
+"""The source rows, counted from the highest score, before which target rows are counted."""
+_REFERENCE = 12.0
+"""The ratio that the evidence of single rungs is compared at; the same for every B, so that B only changes p."""
+_MOST_A_ROW = 10
+"""Target rows for each source row beyond which more add nothing: the source rows are what limits the test."""
+_TAIL = 1e-12
 _PRECISION = 1e-5
+_LARGEST_RATIO = 1000.0
 
 
 @dataclass(frozen=True)
 class Counts:
-    """How many validation rows lie above the thresholds; each threshold was chosen on other rows."""
+    """How many rows lie above the threshold at which the evidence is strongest."""
 
     source_above: int
     n_source: int
@@ -38,169 +43,141 @@ class Counts:
     n_target: int
 
 
-@dataclass(frozen=True)
-class Cut:
-    """A head and a threshold on its score."""
+@dataclass(frozen=True, eq=False)
+class Ladder:
+    """Target rows above the first, second, third, fifth … highest source row: all that the test looks at.
 
-    head: int
-    threshold: float
+    >>> ladder = Ladder.of([0.1, 0.2, 0.3, 0.9], [0.0, 0.5, 0.8, 1.1, 1.2])
+    >>> ladder.above.tolist(), ladder.counts
+    ([2], Counts(source_above=0, n_source=4, target_above=2, n_target=5))
+    """
+
+    rungs: NDArray[np.intp]
+    thresholds: NDArray[np.float64]
+    above: NDArray[np.intp]
+    n_source: int
+    n_target: int
+
+    @classmethod
+    def of(cls, source: ArrayLike, target: ArrayLike) -> Ladder:
+        """Count the rows of both domains by their scores; rungs are in the highest quarter of the source rows."""
+        ordered, other = (np.sort(np.asarray(scores, dtype=np.float64)) for scores in (source, target))
+        other = other[evenly_spaced(len(other), _MOST_A_ROW * max(len(ordered), 1))]
+        rungs = np.array([rung for rung in RUNGS if 4 * rung <= len(ordered)], dtype=np.intp)
+        thresholds = ordered[len(ordered) - rungs]
+        above = len(other) - np.searchsorted(other, thresholds, side="right")
+        return cls(rungs, thresholds, above, len(ordered), len(other))
+
+    @property
+    def best(self) -> int:
+        """The index of the rung with the strongest evidence."""
+        return int(self._evidence().argmax())
+
+    @property
+    def counts(self) -> Counts:
+        """The counts at the rung with the strongest evidence."""
+        if not len(self.rungs):
+            return Counts(0, self.n_source, 0, self.n_target)
+        rung, above = int(self.rungs[self.best]), int(self.above[self.best])
+        return Counts(rung - 1, self.n_source, above, self.n_target)
+
+    def _evidence(self) -> NDArray[np.float64]:
+        """−log of the chance of each rung's count at the reference ratio."""
+        return -nbinom.logsf(self.above - 1, self.rungs, _chance(self, _REFERENCE))
+
+    def limits(self) -> NDArray[np.intp]:
+        """The smallest count on each rung that is as strong evidence as the strongest one here."""
+        strongest, chance = self._evidence().max(initial=0.0), _chance(self, _REFERENCE)
+        low, high = np.zeros(len(self.rungs), np.intp), np.full(len(self.rungs), self.n_target + 1)
+        while (low < high).any():
+            middle = (low + high) // 2
+            enough = -nbinom.logsf(middle - 1, self.rungs, chance) >= strongest - 1e-9
+            low, high = np.where(enough, low, middle + 1), np.where(enough, middle, high)
+        return low
 
 
-def novelty_p_value(counts: Counts, max_density_ratio: float, share: float = 0.0) -> float:
+def novelty_p_value(ladder: Ladder, max_density_ratio: float, share: float = 0.0) -> float:
     """The p-value of "the novel share is at most ``share``", if known rows shift by at most that ratio.
 
-    An exact test of two binomial counts. Pairs of counts are ordered by how far the target count exceeds what the
-    hypothesis allows, in standard deviations. The p-value is the probability of a pair at least as extreme: the
-    largest over all source rates within an interval of confidence 1 − γ, plus γ (Berger and Boos, 1994). This is
-    much sharper than two separate confidence limits, which also allow that both counts are extreme at once.
+    The chance that any rung has as strong evidence as the strongest one here, computed exactly.
 
-    >>> round(novelty_p_value(Counts(0, 2000, 60, 2000), 12), 4)
-    0.0062
-    >>> novelty_p_value(Counts(5, 2000, 60, 2000), 12) > 0.5
-    True
+    >>> source, target = np.arange(2000.0), np.r_[np.arange(1940.0), np.full(60, 9999.0)]
+    >>> ladder = Ladder.of(source, target)
+    >>> [round(novelty_p_value(ladder, ratio), 3) for ratio in (3, 12, 30)]
+    [0.0, 0.037, 0.997]
     """
-    n, m = counts.n_source, counts.n_target
-    if not n or not m:
+    if not len(ladder.rungs) or not ladder.n_target or not ladder.above.any():
         return 1.0
-    excess = float(_excess(counts.source_above, counts.target_above, n, m, max_density_ratio, share))
-    if excess <= 0:
+    limits, chance = ladder.limits(), _chance(ladder, max_density_ratio)
+    if not limits.all():  # no count is as weak evidence as that
         return 1.0
-    low, high = binomial_interval(counts.source_above, n, 1 - _NUISANCE_ERROR)
-    # source counts that can occur at those rates; smaller ones all count as extreme
-    first, last = int(binom.ppf(_NEVER, n, low)), int(binom.ppf(1 - _NEVER, n, high))
-    source = np.arange(first, last + 1)
-    least = _least_extreme(source, excess, n, m, max_density_ratio, share)
-
-    def chance(roots: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Probability of a pair at least as extreme, at the squares of ``roots`` as source rates."""
-        rates = roots[:, None] ** 2
-        allowed = np.minimum(share + (1 - share) * max_density_ratio * rates, 1.0)
-        tail = np.where(least > m, 0.0, bdtrc(np.minimum(least, m) - 1.0, m, allowed))
-        return (_binomial(source, n, rates) * tail).sum(axis=1)
-
-    roots = np.linspace(np.sqrt(low), np.sqrt(high), _RATES)
-    coarse = chance(roots)
-    top = int(coarse.argmax())
-    fine = chance(np.linspace(roots[max(top - 1, 0)], roots[min(top + 1, _RATES - 1)], _RATES // 2))
-    return float(min(1.0, max(coarse.max(), fine.max()) + _NUISANCE_ERROR + _NEVER))
+    # counts[y] is the chance of y target rows so far, and of no rung with strong evidence
+    counts = binom.pmf(np.arange(limits.max()), ladder.n_target, share)
+    rung = 0
+    for upto, limit in zip(ladder.rungs.tolist(), limits.tolist(), strict=True):
+        steps, total = nbinom.pmf(np.arange(len(counts)), upto - rung, chance), counts.sum()
+        counts = convolve(counts, steps)[: len(counts)]
+        if len(counts) > ladder.n_target:  # there are no more target rows than that
+            counts[-1] += total - counts.sum()
+        counts[limit:] = 0.0
+        rung = upto
+    return float(np.clip(1 - counts.sum(), _TAIL, 1.0))
 
 
-def share_lower_bound(counts: Counts, max_density_ratio: float, confidence: float = 0.95) -> float:
+def share_lower_bound(ladder: Ladder, max_density_ratio: float, confidence: float = 0.95) -> float:
     """The largest share that :func:`novelty_p_value` rejects: α is at least this, with the given confidence.
 
-    >>> round(share_lower_bound(Counts(0, 2000, 200, 2000), 12), 3)
-    0.082
+    >>> ladder = Ladder.of(np.arange(2000.0), np.r_[np.arange(1800.0), np.full(200, 9999.0)])
+    >>> round(share_lower_bound(ladder, 12), 3)
+    0.077
     """
     error = 1 - confidence
-    above = counts.target_above / max(counts.n_target, 1)
-    if novelty_p_value(counts, max_density_ratio) > error:
+    if novelty_p_value(ladder, max_density_ratio) > error:
         return 0.0
 
     def beyond(share: float) -> float:
-        return float(np.log(novelty_p_value(counts, max_density_ratio, share) / error))
+        return float(np.log(novelty_p_value(ladder, max_density_ratio, share) / error))
 
-    return float(brentq(beyond, 0.0, above, xtol=_PRECISION))
+    most = ladder.counts.target_above / ladder.n_target
+    return float(brentq(beyond, 0.0, most, xtol=_PRECISION)) if beyond(most) > 0 else most
 
 
-def cautious_cut(source: Scores, target: Scores, max_density_ratio: float) -> Cut:
-    """The head and threshold with the largest expected lower bound, from scores (rows, heads) of both sides.
+def tolerated_ratio(ladder: Ladder, error: float = 0.05) -> float:
+    """The density ratio at which the p-value crosses ``error``; 0 if it is above even without shift."""
 
-    The expected bound is R − B·F − 3 sd, where R and F are the shares of target and source rows above the
-    threshold. F is not taken as 0 beyond the largest source scores: it is at least that of an exponential tail
-    through the highest 2 % of source scores, plus half a row. Without that tail, thresholds fall just above a
-    source score, where the next sample has a few rows.
+    def beyond(ratio: float) -> float:
+        return novelty_p_value(ladder, ratio) - error
+
+    if beyond(1.0) > 0:
+        return 0.0
+    if beyond(_LARGEST_RATIO) <= 0:
+        return _LARGEST_RATIO
+    return float(brentq(beyond, 1.0, _LARGEST_RATIO, xtol=0.01))
+
+
+def smallest_noticed(n_source: int, n_target: int, max_density_ratio: float, error: float = 0.05) -> float:
+    """The smallest share of a perfectly separate new class that is proved with so many rows; 1 if none is.
+
+    >>> round(smallest_noticed(2000, 2000, 12), 3), round(smallest_noticed(200, 200, 12), 3)
+    (0.028, 0.255)
     """
-    return _best_cut(source, target, _smooth_tail, max_density_ratio, _CAUTION)
+    if not n_source or not n_target:
+        return 1.0
 
+    def chance(above: int) -> float:
+        scores = np.arange(float(n_source))
+        ladder = Ladder.of(scores, np.r_[np.full(n_target - above, -1.0), np.full(above, float(n_source))])
+        return novelty_p_value(ladder, max_density_ratio)
 
-def dense_cut(source: Scores, target: Scores, max_density_ratio: float) -> Cut:
-    """The cut with the largest R − B·F: down to it, target rows are at least B times as dense as source rows."""
-    return _best_cut(source, target, _shares_above, max_density_ratio, 0.0)
-
-
-ChooseCut = Callable[[Scores, Scores, float], Cut]
-
-
-def cross_fitted_cuts(
-    scores: ValidationScores, max_density_ratio: float, choose: ChooseCut = cautious_cut
-) -> tuple[Cut, ...]:
-    """For every part, a cut chosen on the rows of all *other* parts, so that its own rows can test it."""
-    return tuple(choose(*scores.without(k), max_density_ratio) for k in range(scores.n_members))
-
-
-def count_above(scores: ValidationScores, cuts: Sequence[Cut]) -> Counts:
-    """Numbers of rows above the cut of their part, summed over the parts."""
-
-    def above(parts: tuple[Scores, ...]) -> int:
-        return sum(int((part[:, cut.head] > cut.threshold).sum()) for part, cut in zip(parts, cuts, strict=True))
-
-    return Counts(above(scores.source), scores.n_source, above(scores.target), scores.n_target)
-
-
-def _best_cut(
-    source: Scores,
-    target: Scores,
-    false_positives: Callable[[Scores, Scores], Scores],
-    ratio: float,
-    caution: float,
-) -> Cut:
-    """The best cut over all heads, with every score tried as a threshold."""
-    n, m = max(len(source), 1), max(len(target), 1)
-    best, cut = -np.inf, Cut(0, np.inf)
-    for head in range(source.shape[1]):
-        s, t = np.sort(source[:, head]), np.sort(target[:, head])
-        cuts = np.unique(np.concatenate([s, t]))
-        false, recall = false_positives(s, cuts), _shares_above(t, cuts)
-        spread = np.sqrt(recall * (1 - recall) / m + ratio**2 * false / n)
-        bound = recall - ratio * false - caution * spread
-        if len(cuts) and bound.max() > best:
-            best, cut = float(bound.max()), Cut(head, float(cuts[bound.argmax()]))
-    return cut
-
-
-def _shares_above(ordered: Scores, cuts: Scores) -> Scores:
-    return np.asarray((len(ordered) - np.searchsorted(ordered, cuts, side="right")) / max(len(ordered), 1))
-
-
-def _smooth_tail(ordered: Scores, cuts: Scores) -> Scores:
-    """Share above each cut, at least that of an exponential tail through the highest scores, plus half a row."""
-    n, share = len(ordered), _shares_above(ordered, cuts)
-    k = max(_FEWEST_IN_TAIL, int(_TAIL * n))
-    if k >= n:
-        return share + 1 / max(n, 1)
-    start = ordered[-k - 1]
-    mean_excess = max(float(np.mean(ordered[-k:] - start)), 1e-12)
-    tail = k / n * np.exp(-np.maximum(cuts - start, 0) / mean_excess)
-    return np.where(cuts > start, np.maximum(share, tail), share) + 0.5 / n
-
-
-def _binomial(counts: NDArray[np.intp], n: int, rates: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The probability of each count. scipy's own function checks its input, which is slow."""
-    ways = gammaln(n + 1) - gammaln(counts + 1) - gammaln(n - counts + 1)
-    return np.exp(ways + xlogy(counts, rates) + xlog1py(n - counts, -rates))
-
-
-def _excess(
-    source: ArrayLike, target: ArrayLike, n: int, m: int, ratio: float, share: float
-) -> NDArray[np.float64]:
-    """How far the target count exceeds what the hypothesis allows, in standard deviations."""
-    x, y = np.asarray(source, dtype=np.float64), np.asarray(target, dtype=np.float64)
-    slope = (1 - share) * ratio
-    # the source rate if all target rows above the threshold, except the novel share, are known
-    rate = np.minimum((x + np.maximum(y - share * m, 0)) / (n + slope * m), 1.0)
-    allowed = np.minimum(share + slope * rate, 1.0)
-    variance = allowed * (1 - allowed) / m + slope**2 * rate * (1 - rate) / n
-    return (y / m - share - slope * x / n) / np.sqrt(np.maximum(variance, 1e-12))
-
-
-def _least_extreme(
-    source: NDArray[np.intp], excess: float, n: int, m: int, ratio: float, share: float
-) -> NDArray[np.intp]:
-    """For every source count, the smallest target count with at least that excess; m + 1 if there is none."""
-    low, high = np.zeros(len(source), np.intp), np.full(len(source), m + 1)
-    while (low < high).any():
+    low, high = 0, n_target
+    if chance(high) > error:
+        return 1.0
+    while high - low > 1:
         middle = (low + high) // 2
-        enough = _excess(source, middle, n, m, ratio, share) >= excess - 1e-9
-        low, high = np.where(enough, low, middle + 1), np.where(enough, middle, high)
-        low = np.minimum(low, high)
-    return low
+        low, high = (low, middle) if chance(middle) <= error else (middle, high)
+    return high / n_target
+
+
+def _chance(ladder: Ladder, ratio: float) -> float:
+    """The smallest chance that the next row down the list is a source row."""
+    return ladder.n_source / (ladder.n_source + ratio * max(ladder.n_target, 1))

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import brentq, isotonic_regression
+from scipy.optimize import isotonic_regression
 
-from openset.stats.bounded_shift import novelty_p_value
 from openset.stats.neighbours import share_outside
-from openset.stats.novelty import LIKELY, NoveltyTest, NoveltyVerdict
+from openset.stats.novelty import NoveltyTest, NoveltyVerdict
 from openset.stats.thresholds import conformal_threshold, share_above
-from openset.stats.validation_scores import ValidationScores
 
 PROVED_SHARE = 0.5
 EFFECTIVE_SHARE = 0.2
@@ -22,8 +19,7 @@ OUTSIDE_SHARE = 0.05
 AGREEMENT = 0.5
 KEPT_RECALL = 0.5
 BUDGET_FACTOR = 2.0
-RATIO_MARGIN = 2.5
-_LARGEST_RATIO = 1000.0
+RATIO_MARGIN = 2.0
 
 
 @dataclass(frozen=True)
@@ -37,12 +33,11 @@ class Diagnostic:
     sentence: str
 
 
-def score_diagnostics(scores: ValidationScores, verdict: NoveltyVerdict, *, fpr: float) -> list[Diagnostic]:
-    """The diagnostics that need validation scores only, for the head that was chosen most often."""
-    head = Counter(cut.head for cut in verdict.cuts).most_common(1)[0][0]
-    source = np.concatenate([part[:, head] for part in scores.source])
-    target = np.concatenate([part[:, head] for part in scores.target])
-    if not len(source) or not len(target):
+def score_diagnostics(
+    source: ArrayLike, target: ArrayLike, verdict: NoveltyVerdict, *, fpr: float
+) -> list[Diagnostic]:
+    """The diagnostics that need only the scores of validation rows that were tested."""
+    if not len(np.asarray(source)) or not len(np.asarray(target)):
         return []
     return [
         separability_achieved(verdict),
@@ -69,7 +64,7 @@ def separability_achieved(verdict: NoveltyVerdict) -> Diagnostic:
 
 def tolerated_shift(test: NoveltyTest) -> Diagnostic:
     """The largest shift at which a new class is still proved, compared with the shift that is allowed."""
-    allowed, largest = test.max_density_ratio, _largest_ratio_with_proof(test)
+    allowed, largest = test.max_density_ratio, test.tolerated_ratio
     times = f"{round(largest, 1):g} times as common; you allow {allowed:g}"
     if not largest:
         words = "No new class would be proved even if the known rows had not shifted at all."
@@ -80,19 +75,6 @@ def tolerated_shift(test: NoveltyTest) -> Diagnostic:
     ok = not allowed / RATIO_MARGIN <= largest < allowed * RATIO_MARGIN
     advice = "The two are close: ask how strong a shift is plausible here."
     return _diagnostic("tolerated shift", largest, allowed, ok, words, advice)
-
-
-def _largest_ratio_with_proof(test: NoveltyTest) -> float:
-    """The density ratio at which the p-value crosses .05; 0 if it is above even without shift."""
-
-    def beyond(ratio: float) -> float:
-        return novelty_p_value(test.counts, ratio) - LIKELY
-
-    if beyond(1.0) > 0:
-        return 0.0
-    if beyond(_LARGEST_RATIO) <= 0:
-        return _LARGEST_RATIO
-    return float(brentq(beyond, 1.0, _LARGEST_RATIO, xtol=0.01))
 
 
 def dependence_on_budget(source: ArrayLike, target: ArrayLike, fpr: float) -> Diagnostic:

@@ -1,8 +1,7 @@
-"""Is there a new class, and how large is it? Both answers come from validation scores and one stated assumption.
+"""Is there a new class, and how large is it at least? Both answers come from scores and one stated assumption.
 
-The head and threshold that are applied to a part of the rows are chosen on the other parts. The counts above the
-threshold can then be tested as if it had been fixed in advance; :mod:`openset.stats.bounded_shift` says what
-they prove.
+The scores are of validation rows: no network trained on the row that it scores. What their order proves, if no
+known kind became more than B times as common, is in :mod:`openset.stats.bounded_shift`.
 """
 
 from __future__ import annotations
@@ -10,136 +9,151 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from openset._utils.params import check_number
 from openset.stats.bounded_shift import (
     Counts,
-    Cut,
-    count_above,
-    cross_fitted_cuts,
-    dense_cut,
+    Ladder,
     novelty_p_value,
     share_lower_bound,
+    tolerated_ratio,
 )
-from openset.stats.shares import ShareEstimate, binomial_interval, unmixed_share
-from openset.stats.validation_scores import ValidationScores
+from openset.stats.shares import ShareEstimate, unmixed_share
 
 MAX_DENSITY_RATIO = 12.0
-"""The default bound on the background shift: about .92/.08, as in the paper's shifts."""
+"""The bound on the background shift where none can be read off the rows: about .92/.08, as in the paper."""
 PROFILE = (1.0, 3.0, 12.0, 30.0)
-CLEAR, LIKELY = 0.01, 0.05
-SEPARABLE_RECALL = 0.95
-"""The share of the new class that must lie above the threshold for the upper end to hold."""
+SURE, LIKELY = 0.01, 0.05
+"""The largest p-values of "new class found" and "probably a new class"."""
+STANDS_OUT = 2.0
+"""A group stands out if no known kind that became up to this many times as common explains it."""
+_BULK = (0.2, 0.4)
+"""Between these shares of the highest target rows the shift of known kinds is read: most new ones are above."""
+_MARGIN, _MARGIN_BEYOND, _LARGEST_RATIO = 4.0, 1.25, 100.0
+_FEWEST_ROWS = 200
 
 
 @dataclass(frozen=True)
 class NoveltyTest:
-    """The test of "there is no new class", for known rows that shift by at most ``max_density_ratio``."""
+    """The test of "there is no new class", for known rows that shift by at most ``max_density_ratio``.
+
+    ``tolerated_ratio`` is the largest bound at which p is still up to .05; 0 if there is none. ``limit`` says why
+    the test cannot prove anything here: ``moved`` (the whole batch moved), ``aligned`` (it moved and was aligned,
+    perhaps wrongly), ``unmixed`` (the domains do not mix, as if each had kinds of its own) or
+    ``half`` (more than half of the target would be new); empty if nothing speaks against it.
+    """
 
     p_value: float
     max_density_ratio: float
     counts: Counts
+    tolerated_ratio: float = 0.0
+    limit: str = ""
 
     @property
-    def word(self) -> str:
-        """``clear`` for p ≤ .01, ``likely`` for p ≤ .05, else ``none found``."""
-        return "clear" if self.p_value <= CLEAR else "likely" if self.p_value <= LIKELY else "none found"
+    def code(self) -> str:
+        """The answer: ``found``, ``probable``, ``stands_out``, ``nothing`` or ``cannot_tell``.
+
+        ``found`` for p ≤ .01, ``probable`` for p ≤ .05, ``stands_out`` if known kinds that became twice as common
+        do not explain it. An aligned or unmixed batch is ``stands_out`` at most, a moved one ``cannot_tell``.
+        """
+        if self.limit in ("moved", "half"):
+            return "cannot_tell"
+        if self.p_value <= LIKELY and not self.limit:
+            return "found" if self.p_value <= SURE else "probable"
+        return "stands_out" if self.tolerated_ratio >= STANDS_OUT else "nothing"
 
 
 @dataclass(frozen=True)
 class NoveltyVerdict:
-    """The verdict in numbers: the novel share, the test, and the head and threshold applied to each part."""
+    """The test, the share that it proves, and the threshold at which the evidence is strongest."""
 
     fraction: ShareEstimate
     test: NoveltyTest
-    cuts: tuple[Cut, ...]
+    threshold: float
 
 
 def novelty_verdict(
-    scores: ValidationScores,
+    source: ArrayLike,
+    target: ArrayLike,
     *,
-    max_density_ratio: float = MAX_DENSITY_RATIO,
+    max_density_ratio: float | str = "auto",
     confidence: float = 0.95,
-    seed: int = 0,
 ) -> NoveltyVerdict:
-    """The novel share and the test for a new class.
+    """The test for a new class, and the novel share that it proves.
 
     Parameters
     ----------
-    scores : scores of every member's validation rows; those of a single member are split into five random parts
-    max_density_ratio : B, how many times as common a known kind may be in target; 1 means no shift
-    confidence : confidence of each end of the interval separately
-    seed : seed for splitting the rows of a single member
+    source, target : scores of validation rows, higher = more novel
+    max_density_ratio : B, how many times as common a known kind may be in target; 1 means no shift. "auto" reads
+        it off the rows, see :func:`plausible_ratio`
+    confidence : confidence of the lower end
 
-    ``fraction.low`` holds for any scores. ``fraction.high`` holds if nearly all of the new class scores where
-    target rows are more than B times as dense as source rows; it is given only if a new class was found.
-    ``fraction.value`` assumes that known target rows exceed the threshold √B times as often as source rows.
+    ``fraction.low`` holds for any scores. ``fraction.value`` assumes that known target rows lie above the
+    threshold √B times as often as source rows. There is no upper end: a part of the new class may look like known
+    rows, and only labels can tell.
 
     >>> random = np.random.default_rng(0)
-    >>> known, new = random.normal(size=2000), random.normal(8, 1, size=100)
-    >>> target = [*random.normal(size=900), *new]
-    >>> verdict = novelty_verdict(ValidationScores.of_one_score(known, target))
-    >>> verdict.test.word, str(verdict.fraction)
-    ('clear', '0.099 [0.078, 0.123]')
+    >>> source, target = random.normal(size=2000), [*random.normal(size=900), *random.normal(8, 1, size=100)]
+    >>> verdict = novelty_verdict(source, target, max_density_ratio=12)
+    >>> verdict.test.code, round(verdict.fraction.low, 3)
+    ('found', 0.074)
     """
-    check_number("max_density_ratio", max_density_ratio, low=1)
     check_number("confidence", confidence, low=0.5, high=1, open_high=True)
-    parts = scores.in_parts(seed)
-    ratio = float(max_density_ratio)
-    cuts = cross_fitted_cuts(parts, ratio)
-    counts = count_above(parts, cuts)
-    profile = _lower_ends(parts, ratio, counts, confidence)
+    if not isinstance(max_density_ratio, str):
+        check_number("max_density_ratio", max_density_ratio, low=1)
+    ladder = Ladder.of(source, target)
+    ratio = plausible_ratio(source, target) if isinstance(max_density_ratio, str) else float(max_density_ratio)
+    profile = _lower_ends(ladder, ratio, confidence)
     low = profile[ratio]
-    identified = low > 0
-    high = max(low, _upper_end(parts, ratio, confidence)) if identified else 1.0
+    test = NoveltyTest(novelty_p_value(ladder, ratio), ratio, ladder.counts, tolerated_ratio(ladder, LIKELY))
     fraction = ShareEstimate(
-        value=float(np.clip(_middle(counts, ratio), low, high)),
+        value=float(np.clip(_middle(ladder.counts, ratio), low, 1.0)),
         low=low,
-        high=high,
+        high=1.0,
         confidence=confidence,
         method=f"bounded shift, B = {ratio:g}",
         max_density_ratio=ratio,
         profile={f"{other:g}": bound for other, bound in profile.items()},
-        assumptions=_assumptions(ratio, identified),
-        high_identified=identified,
+        assumptions=(
+            f"It assumes that no kind of known row is more than {ratio:g} times as common in the target as in "
+            "the source."
+        ),
+        high_identified=False,
     )
-    return NoveltyVerdict(fraction, NoveltyTest(novelty_p_value(counts, ratio), ratio, counts), cuts)
+    threshold = float(ladder.thresholds[ladder.best]) if len(ladder.rungs) else float("inf")
+    return NoveltyVerdict(fraction, test, threshold)
 
 
-def _lower_ends(parts: ValidationScores, ratio: float, counts: Counts, confidence: float) -> dict[float, float]:
-    """The lower end for every bound in ``PROFILE`` and for ``ratio``, whose counts are given."""
-    lows: dict[float, float] = {}
-    for other in sorted({*PROFILE, ratio}):
-        above = counts if other == ratio else count_above(parts, cross_fitted_cuts(parts, other))
-        # allowing a stronger shift cannot prove more
-        lows[other] = min(share_lower_bound(above, other, confidence), *lows.values(), 1.0)
-    return lows
+def plausible_ratio(source: ArrayLike, target: ArrayLike) -> float:
+    """B as far as it can be read off the rows: how far known kinds can be seen to have moved, with a margin.
+
+    Between the highest 20 and 40 % of target rows, below most new classes, the share of target rows over that of
+    source rows is how many times as common kinds became that can be seen. Four times that is allowed, but not
+    more than 12, unless about 10 or more is seen; then a quarter more than that. With fewer than 200 rows it is
+    12.
+
+    >>> rows = np.random.default_rng(0).normal(size=4000)
+    >>> plausible_ratio(rows[:2000], rows[2000:]), plausible_ratio(rows[:2000], rows[2000:] + 3)
+    (4.0, 100.0)
+    """
+    known, mixed = (np.asarray(scores, dtype=np.float64) for scores in (source, target))
+    if min(len(known), len(mixed)) < _FEWEST_ROWS:
+        return MAX_DENSITY_RATIO
+    cuts = np.quantile(mixed, [1 - share for share in _BULK])
+    above = [[float((scores > cut).mean()) for cut in cuts] for scores in (known, mixed)]
+    of_source, of_target = (high - low for low, high in above)
+    seen = max(1.0, of_target / max(of_source, 1 / len(known)))
+    allowed = max(min(_MARGIN * seen, MAX_DENSITY_RATIO), _MARGIN_BEYOND * seen)
+    return round(min(allowed, _LARGEST_RATIO), 1)
 
 
-def _upper_end(parts: ValidationScores, ratio: float, confidence: float) -> float:
-    """The upper limit of the share of rows in the dense region, taken to be 95 % of the new class."""
-    above = count_above(parts, cross_fitted_cuts(parts, ratio, dense_cut))
-    # the one-sided limit is the upper end of a two-sided interval of twice the error
-    most = binomial_interval(above.target_above, above.n_target, 1 - 2 * (1 - confidence))[1]
-    return min(1.0, most / SEPARABLE_RECALL)
+def _lower_ends(ladder: Ladder, ratio: float, confidence: float) -> dict[float, float]:
+    """The lower end for every bound in ``PROFILE`` and for ``ratio``."""
+    return {other: share_lower_bound(ladder, other, confidence) for other in sorted({*PROFILE, ratio})}
 
 
 def _middle(counts: Counts, ratio: float) -> float:
     """The novel share if known target rows lie above the threshold √ratio times as often as source rows."""
     known_above = np.sqrt(ratio) * counts.source_above / max(counts.n_source, 1)
     return unmixed_share(counts.target_above / max(counts.n_target, 1), known_above)
-
-
-def _assumptions(ratio: float, identified: bool) -> str:
-    low = (
-        f"The lower end assumes that no kind of known row is more than {ratio:g} times as common in the target "
-        "as in the source."
-    )
-    if not identified:
-        return (
-            f"{low} The upper end is not identified: no rows could be told apart from known ones with confidence."
-        )
-    return (
-        f"{low} The upper end assumes that at least {100 * SEPARABLE_RECALL:.0f} % of the new class lies where "
-        f"target rows are more than {ratio:g} times as dense as source rows."
-    )

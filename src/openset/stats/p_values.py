@@ -54,3 +54,17 @@ def largest_p_value(values: ArrayLike, counts: ArrayLike, fdr: float, *, max_den
     p, n = p[order], n[order]
     kept = p[max_density_ratio * p * n.sum() <= fdr * np.cumsum(n)]
     return float(kept[-1]) if len(kept) else 0.0
+
+
+def smallest_fdr(p_values: ArrayLike, *, max_density_ratio: float = 1.0) -> float | None:
+    """The smallest false discovery rate at which :func:`benjamini_hochberg` calls a row novel; None if none does.
+
+    >>> smallest_fdr([0.001, 0.5, 0.9])
+    0.003
+    """
+    p = np.sort(np.asarray(p_values, dtype=np.float64))
+    if not len(p):
+        return None
+    rates = max_density_ratio * p * len(p) / np.arange(1, len(p) + 1)
+    smallest = float(rates.min())
+    return smallest if smallest < 1 else None

@@ -46,32 +46,6 @@
   });
 
   const makers = {
-    fraction: ({ value, low, high }) => ({
-      type: "bar",
-      data: {
-        labels: [""],
-        datasets: [
-          { label: "interval", data: [[low, high]], backgroundColor: faded(colour("novel"), 0.35), barThickness: 12, borderRadius: 6, borderSkipped: false },
-          { type: "scatter", label: "estimate", data: [{ x: value, y: "" }], backgroundColor: colour("novel"), pointRadius: 6, pointHoverRadius: 7 },
-        ],
-      },
-      options: options({
-        indexAxis: "y",
-        legend: false,
-        layout: { padding: { left: 4, right: 12 } },
-        scales: {
-          x: shareAxis("", { min: 0, max: Math.min(1, Math.max(0.05, Math.ceil(high * 11) / 10)) }),
-          y: { display: false, type: "category", labels: [""] },
-        },
-        tooltip: {
-          callbacks: {
-            title: () => "",
-            label: (item) => item.dataset.label === "estimate" ? `estimate ${percent(value)}` : `interval ${percent(low)} to ${percent(high)}`,
-          },
-        },
-      }),
-    }),
-
     scores: ({ edges, source, target, threshold }) => {
       const steps = (shares) => shares.map((share, bin) => ({ x: edges[bin], y: share })).concat({ x: edges.at(-1), y: shares.at(-1) });
       const part = (label, shares) => ({

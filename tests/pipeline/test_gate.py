@@ -1,0 +1,148 @@
+"""The gate: every other explanation is named, with the column or class and what to do, and nothing else fails."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from openset.align import choose_alignment
+from openset.pipeline.gate import (
+    check_columns,
+    check_copies,
+    check_displaced,
+    check_half,
+    check_labels,
+    check_moved,
+    run_gate,
+)
+
+NAMES = ["a", "b", "c", "d"]
+
+
+def rows(seed=0, n=400, new=0):
+    """Rows of two known classes; the last ``new`` rows are of neither."""
+    random = np.random.default_rng(seed)
+    y = np.where(np.arange(n) % 2 == 0, "cat", "dog")
+    X = random.normal(size=(n, 4)) + 4.0 * (y == "dog")[:, None] * np.array([1, 1, 0, 0])
+    X[n - new :] = random.normal(size=(new, 4)) + np.array([0, 0, 9, 0])
+    return X, y
+
+
+def gate(X, y, target, *, called=None, nearest=None, names=NAMES, model=None):
+    called = np.zeros(len(target), bool) if called is None else called
+    nearest = np.resize(["cat", "dog"], len(target)) if nearest is None else nearest
+    return run_gate(model or SimpleNamespace(), X, y, target, names=names, nearest_known=nearest, called=called)
+
+
+def failed(checks):
+    return [(check.name, check.sentence) for check in checks if check.state == "failed"]
+
+
+def test_everything_passes_where_a_class_is_new():
+    X, y = rows()
+    target, _ = rows(1, new=40)
+    checks = gate(X, y, target, called=np.arange(400) >= 360)
+    assert {check.state for check in checks} == {"passed"}
+    assert [check.name for check in checks] == [
+        "separating column", "rows of a class", "copies", "moved batch", "displaced class", "share called new",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda s, t: (np.arange(len(s)), 400 + np.arange(len(t))), "--id c"),
+        (lambda s, t: (np.full(len(s), 1), np.full(len(t), 2)), "is 1 in every source row and 2 in every target"),
+        (lambda s, t: (s, 1000 * t), "about 1 000 times larger in target: bring both to one unit"),
+        (lambda s, t: (s, t / 100), "about 100 times smaller in target"),
+        (lambda s, t: (s, t + 50), "--drop c"),
+    ],
+)
+def test_a_column_that_separates_is_named_with_what_to_do(change, words):
+    X, y = rows()
+    target, _ = rows(1)
+    X[:, 2], target[:, 2] = change(X[:, 2], target[:, 2])
+    ((name, sentence),) = failed(check_columns(X, target, NAMES))
+    assert "'c'" in sentence and words in sentence, name
+    assert failed(gate(X, y, target))[0][1] == sentence, "what failed comes first"
+    assert not failed(check_columns(X[:, [0, 1, 3]], target[:, [0, 1, 3]], list("abd")))
+
+
+def test_many_columns_are_counted():
+    X, target = np.zeros((50, 9)), np.ones((50, 9))
+    found = failed(check_columns(X, target, [f"x{k}" for k in range(9)]))
+    assert len(found) == 6 and "So do 4 more: 'x5', 'x6', 'x7', 'x8'." in found[-1][1]
+
+
+def test_labels_of_one_or_two_rows():
+    y = np.repeat(["a", "b"], 100)
+    assert check_labels(y)[0].state == "passed"
+    (few,) = check_labels(np.append(y, ["c", "d", "d"]))
+    assert few.state == "caution" and "2 of 4 known classes" in few.sentence and "'c'" in few.sentence
+    (one,) = check_labels(np.arange(200))
+    assert one.state == "failed" and "--label" in one.sentence
+
+
+def test_more_than_half_called_new():
+    assert check_half(np.arange(100) < 50).state == "passed"
+    assert check_half(np.arange(100) < 51).state == "failed"
+    assert check_half(np.zeros(0, bool)).state == "passed"
+
+
+def test_copies_of_source_rows():
+    X, target = rows()[0], rows(1)[0]
+    assert check_copies(X, target).state == "passed"
+    some = np.concatenate([target[:300], X[:100]])
+    assert check_copies(X, some).state == "caution" and "25.0 %" in check_copies(X, some).sentence
+    assert check_copies(X, X[::-1]).state == "failed"
+
+
+@pytest.mark.parametrize(("align", "state"), [("auto", "caution"), ("none", "failed")])
+def test_a_moved_batch_fails_unless_it_was_aligned(align, state):
+    X, y = rows()
+    target = rows(1)[0] + 30
+    chosen = choose_alignment(X, (y == "dog").astype(int), target, align)
+    check = check_moved(SimpleNamespace(alignment_=chosen), X, target)
+    assert check.state == state and "the whole batch moved" in check.sentence
+    without = check_moved(SimpleNamespace(), X, target)
+    assert without.state == "failed" and "--align classes" in without.sentence
+
+
+@pytest.mark.parametrize(
+    "change", [lambda r: r + np.array([0, 0, 12, 0]), lambda r: 3 * r + np.array([0, 0, 20, 0])]
+)
+def test_a_known_class_that_is_elsewhere_as_a_whole_is_named(change):
+    X, y = rows()
+    target, truth = rows(1)
+    called = truth == "dog"
+    target[called] = change(target[called])
+    check = check_displaced(X, y, target, np.where(called, "dog", "cat"), called)
+    assert check.state == "failed" and "known class 'dog'" in check.sentence and "--align" in check.sentence
+
+
+def test_a_new_class_is_no_displaced_one_while_all_known_classes_are_there():
+    """A new class may have the very shape of a known one."""
+    X, y = rows()
+    target, truth = rows(1, new=40)
+    called = np.arange(400) >= 360
+    assert check_displaced(X, y, target, truth, called).state == "passed"
+
+
+def test_a_new_class_of_another_shape_is_no_displaced_one_though_a_class_is_gone():
+    X, y = rows()
+    random = np.random.default_rng(3)
+    angle = random.random(100) * 2 * np.pi
+    ring = np.column_stack([np.cos(angle), np.sin(angle), 0 * angle, 0 * angle]) * 3
+    target = np.concatenate([X[y == "cat"][:200] + 0.01, ring + np.array([0, 0, 15, 0])])
+    called = np.arange(300) >= 200
+    assert check_displaced(X, y, target, np.full(300, "cat"), called).state == "passed"
+
+
+def test_rows_that_are_no_table_and_no_vectors():
+    X, y = rows()
+    target, _ = rows(1)
+    assert "separating column" not in {check.name for check in gate(X, y, target + 1000, names=None)}
+    images = gate(X.reshape(-1, 4, 1, 1), y, target.reshape(-1, 4, 1, 1))
+    assert {check.name for check in images} == {"rows of a class", "share called new"}

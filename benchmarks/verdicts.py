@@ -39,8 +39,11 @@ FAMILIES = {
     "sun": ("windmill", 0.05, 0.1),
 }
 """Real families: the new class, and its shares."""
-FEW_ROWS = {"sun": 2, "cifar100": 3}
-"""Families of which fewer seeds are run, because they take long."""
+PROBLEMS = {"digits": 5, "amazon-fdu-mtl": 5, "clinc150": 5, "cifar100": 1, "sun": 2}
+"""Problems of each family in "power"; fewer of those that take long."""
+NULLS = {"digits": 20, "amazon-fdu-mtl": 8, "clinc150": 8, "sun": 4}
+SEEDS = {"gaussian": 12, "digits": 12, "amazon-fdu-mtl": 3, "clinc150": 3}
+"""Thirty problems that are fitted with five seeds each."""
 
 
 @dataclass(frozen=True)
@@ -75,8 +78,8 @@ def cases(part: str, number: int) -> Iterator[Case]:
     if part == "nulls":  # Gaussian subtypes whose known kinds shift up to 12 times, and real families
         for problem in range(number):
             yield Case(part, "gaussian", 0.0, 9000 + problem, 0)
-        for family in FAMILIES:
-            for problem in range(30, 30 + 2 * FEW_ROWS.get(family, 5)):
+        for family, many in NULLS.items():
+            for problem in range(30, 30 + many):
                 yield Case(part, family, 0.0, problem, 0)
     elif part == "natural":
         for family in ("nsl-kdd", "gas-sensors", "ifnb-cells", "wisdm-activity", "pbmc-chemistries"):
@@ -86,19 +89,16 @@ def cases(part: str, number: int) -> Iterator[Case]:
             yield Case(part, "wisdm people", 0.0, problem, 0)
     elif part == "power":
         for family, (_, *shares) in FAMILIES.items():
-            for problem in range(40, 40 + FEW_ROWS.get(family, 5)):
+            for problem in range(40, 40 + PROBLEMS[family]):
                 for share in shares:
                     yield Case(part, family, share, problem, 0)
-        for problem in range(number // 2):  # shares from .02 to .3, shifts from none to 12 times
+        for problem in range(number // 4):  # shares from .02 to .3, shifts from none to 12 times
             yield Case(part, "mixed gaussian", -1.0, 5000 + problem, 0)
-    elif part == "seeds":  # thirty problems, five seeds each
+    elif part == "seeds":
         for seed in range(5):
-            for problem in range(8):
-                yield Case(part, "gaussian", (0.0, 0.05, 0.1, 0.2)[problem % 4], 9500 + problem, seed)
-            for family, many in (("digits", 10), ("amazon-fdu-mtl", 5), ("clinc150", 5), ("sun", 2)):
+            for family, many in SEEDS.items():
                 for problem in range(many):
-                    share = (0.05, 0.1, 0.0)[problem % 3]
-                    yield Case(part, family, share, 60 + problem, seed)
+                    yield Case(part, family, (0.05, 0.1, 0.0, 0.2)[problem % 4], 9500 + problem, seed)
 
 
 def rows_of(case: Case, data: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:

@@ -1,4 +1,4 @@
-"""The figures of the site, drawn from synthetic data: ``python docs/figures/make.py`` (about a minute)."""
+"""The figures of the site, drawn from synthetic data: ``python docs/figures/make.py`` (about two minutes)."""
 
 from __future__ import annotations
 
@@ -8,10 +8,13 @@ from pathlib import Path
 
 import matplotlib as mpl
 import numpy as np
+import pandas as pd
 from matplotlib.figure import Figure
 
+import openset
 from openset import CoLOR, DomainDiscriminator, make_background_shift
 from openset.errors import FitWarning
+from openset.pipeline.summary import VERDICTS
 from openset.stats.metrics import auroc
 
 HERE = Path(__file__).parent
@@ -22,7 +25,7 @@ mpl.rcParams.update({
 })  # fmt: skip
 
 
-def histogram(axes, groups, threshold=None, counts=True):
+def histogram(axes, groups, threshold=None, counts=True, log=False):
     """Overlaid histograms of scores, each of (label, colour, scores)."""
     everything = np.concatenate([scores for _, _, scores in groups])
     bins = np.linspace(*np.quantile(everything, [0.002, 0.998]), 45)
@@ -31,12 +34,16 @@ def histogram(axes, groups, threshold=None, counts=True):
         axes.hist(inside, bins, color=colour, alpha=0.55, label=f"{label} ({len(scores)})" if counts else label)
         axes.hist(inside, bins, color=colour, histtype="step")
     if threshold is not None:
-        axes.axvline(threshold, color="black", linestyle="--", linewidth=1)
-    axes.set_yticks([])
-    axes.set_ylim(0, 1.45 * axes.get_ylim()[1])  # room for the legend
-    axes.spines["left"].set_visible(False)
+        axes.axvline(threshold, ymax=0.78, color="black", linestyle="--", linewidth=1)
+    if log:
+        axes.set_yscale("log")
+        axes.set(ylim=(0.7, 30 * axes.get_ylim()[1]), ylabel="rows")  # room for the legend
+    else:
+        axes.set_yticks([])
+        axes.set_ylim(0, 1.45 * axes.get_ylim()[1])
+        axes.spines["left"].set_visible(False)
     axes.set_xlabel("novelty score")
-    axes.legend(loc="upper left")
+    axes.legend(loc="upper right" if log else "upper left")
 
 
 def common_and_rare(data):
@@ -82,8 +89,8 @@ def failures():
     """What a report shows, and the truth behind it: as it should be, not separable, not covered."""
     cases = (
         ("As it should be", {}),
-        ("Not separable: new rows are like known ones", {"novel_distance": 0.5, "resembles": 1.0}),
-        ("Not covered: source lacks a known subtype", {"novel_fraction": 0.0}),
+        ("Not separable: new rows like known ones", {"novel_distance": 0.5, "resembles": 1.0}),
+        ("Not covered: source lacks a subtype", {"novel_fraction": 0.0}),
     )
     figure = Figure(figsize=(10.5, 5.6), layout="constrained")
     for (shown, truth), (title, settings) in zip(figure.subplots(2, 3).T, cases, strict=True):
@@ -95,25 +102,112 @@ def failures():
             data = replace(data, X=data.X[covered], y=data.y[covered])
         model = CoLOR(random_state=0).fit(data.X, data.y, data.X_target)
         scores = model.novelty_score(data.X_target)
-        source = model.calibration_scores_
-        weighted = np.random.default_rng(0).choice(
-            source, len(scores)
-        )  # as many rows as target, to compare shapes
+        source = model.calibration_scores_  # about as many rows as target
         threshold = model.threshold_ if np.isfinite(model.threshold_) else None
-        histogram(
-            shown, [("source, validation rows", GREY, weighted), ("target", BLUE, scores)], threshold, False
-        )
-        found = model.novel_fraction_
-        shown.set_title(f"{title}\nestimated {found.value:.0%} [{found.low:.0%}, {found.high:.0%}], "
-                        f"truly {data.novel_fraction:.0%}")  # fmt: skip
+        groups = [("source, validation rows", GREY, source), ("target", BLUE, scores)]
+        histogram(shown, groups, threshold, counts=False, log=True)
+        low = model.novel_fraction_.low
+        share = f", at least {low:.0%}" if low else ""
+        word = VERDICTS[model.novelty_test_.code]
+        shown.set_title(f"{title}\n“{word}”{share}; truly {data.novel_fraction:.0%}")
         known = ~data.is_novel_target
         absent = known & (data.subtype_target == grown) if lacking else np.zeros_like(known)
         groups = [("known", SKY, scores[known & ~absent]), ("known, absent from source", BLUE, scores[absent]),
                   ("new class", ORANGE, scores[data.is_novel_target])]  # fmt: skip
-        histogram(truth, [group for group in groups if len(group[2])], threshold)
+        histogram(truth, [group for group in groups if len(group[2])], threshold, log=True)
         truth.set_title("The truth behind it")
         truth.set_xlim(shown.get_xlim())
     figure.savefig(HERE / "failures.png", dpi=130)
+
+
+CENTRES = np.array([[-5, 0], [-2, 3], [0, -4], [2, 3], [5, 0], [3.5, -4]])
+"""Where the kinds of the tables below lie, in the first two of six columns."""
+QUICK = {"max_steps": 250, "evaluate_every": 125, "members": 5, "groups": [[0.3, 0.0, 0.6]]}
+
+
+def table(X, kind):
+    """Six columns and the known class of each row."""
+    return pd.DataFrame(X).add_prefix("x").assign(kind=np.array(["a", "b", "c"])[kind % 3])
+
+
+def batch(seed, n_rows, n_new=0, move=0.0):
+    """Rows of three known classes with two kinds each; the first ``n_new`` are of a fourth class."""
+    random = np.random.default_rng(seed)
+    kind = random.integers(len(CENTRES), size=n_rows)
+    X = random.normal(size=(n_rows, 6))
+    X[:, :2] += CENTRES[kind]
+    X[:n_new, :2] = 0.7 * random.normal(size=(n_new, 2)) - 7
+    return table(X + move, kind)
+
+
+def people(seed, n_people=20, n_rows=25):
+    """Rows of people: each belongs to a known kind and has habits of their own."""
+    random = np.random.default_rng(seed)
+    kind = np.repeat(np.arange(n_people) % len(CENTRES), n_rows)
+    X = np.repeat(1.2 * random.normal(size=(n_people, 6)), n_rows, axis=0)
+    X += 0.4 * random.normal(size=X.shape)
+    X[:, :2] += CENTRES[kind]
+    return table(X, kind)
+
+
+def gate_cases():
+    """The tables of each case: title, source, target."""
+    random, source, target = np.random.default_rng(5), batch(0, 600), batch(1, 500)
+    numbers = 10_000 + np.arange(1100)
+    yield "(a) a ticket number", source.assign(ticket=numbers[:600]), target.assign(ticket=numbers[600:])
+    weight = random.normal(7, 2, size=1100).clip(1)
+    grams = source.assign(weight=weight[:600]), target.assign(weight=1000 * weight[600:])
+    yield "(b) kilograms and grams", *grams
+    yield "(c) one label a row", source.assign(kind=[f"r{row}" for row in range(600)]), target
+    yield "(d) the whole batch moved", source, batch(1, 500, move=np.array([4, 3, 2.2, 2.2, 2.2, 2.2]))
+    yield "(e) a small group", source, batch(1, 500, n_new=12)
+    yield "(f) other people", people(0), people(1)
+
+
+def gate():
+    """What openset says where something else explains the batch, or where too little is proved."""
+    with mpl.rc_context({"font.size": 10, "axes.titlesize": 10, "legend.fontsize": 9}):
+        figure = Figure(figsize=(5.6, 8.2), layout="constrained")
+        for axes, (title, source, target) in zip(figure.subplots(3, 2).ravel(), gate_cases(), strict=True):
+            found = openset.run(source, target, label="kind", ignore_target_labels=True, parameters=QUICK)
+            word = found.summary.verdict.word.replace("out, ", "out,\n")
+            axes.set_title(f"{title}:\n“{word}”")
+            draw_case(axes, title[1], source, target)
+        figure.savefig(HERE / "gate.png", dpi=140)
+
+
+def draw_case(axes, case, source, target):
+    """The columns, or the labels, that the case is about."""
+    if case in "ab":
+        column, both = ("ticket", "weight")[case == "b"], (source, target)
+        values = pd.concat(both)[column]
+        bins = np.geomspace(values.min(), values.max(), 40) if case == "b" else 40
+        bins = np.histogram_bin_edges(values, bins)
+        for rows, colour, name in zip(both, (GREY, BLUE), ("source", "target"), strict=True):
+            axes.hist(rows[column], bins, color=colour, alpha=0.8, label=name)
+        if case == "a":
+            axes.set_xticks([10_000, 10_500, 11_000])
+        else:
+            axes.set_xscale("log")
+        axes.set(xlabel=f"column “{column}”", ylabel="rows")
+    elif case == "c":
+        for labels, colour, name in (
+            (source["kind"], ORANGE, "as given"),
+            (batch(0, 600)["kind"], GREY, "as it should be"),
+        ):
+            counts = labels.value_counts().to_numpy()
+            axes.plot(1 + np.arange(len(counts)), counts, "o", color=colour, markersize=4, label=name)
+        axes.set(xscale="log", yscale="log", ylim=(0.5, 1500))
+        axes.set(xlabel="number of the class", ylabel="source rows of the class")
+    else:
+        for rows, colour, name in ((source, GREY, "source"), (target, BLUE, "target")):
+            axes.scatter(rows["x0"], rows["x1"], 4, color=colour, alpha=0.6, linewidths=0, label=name)
+        axes.set(xlabel="column “x0”", ylabel="column “x1”")
+    low, high = axes.get_ylim()
+    if case != "c":
+        axes.set_ylim(low, high + 0.25 * (high - low))  # room for the legend
+    place = {"loc": "center right"} if case == "c" else {"loc": "upper left", "ncols": 2, "markerscale": 2}
+    axes.legend(**place, handletextpad=0.3, columnspacing=0.8)
 
 
 if __name__ == "__main__":
@@ -121,3 +215,4 @@ if __name__ == "__main__":
         warnings.simplefilter("ignore", FitWarning)  # the failures are meant
         how_it_works()
         failures()
+        gate()

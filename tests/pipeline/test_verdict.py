@@ -47,7 +47,7 @@ def test_a_method_without_a_test_proves_nothing(estimate, code):
 @pytest.mark.parametrize(("p_value", "code"), [(0.01, "found"), (0.011, "probable"), (0.05, "probable")])
 def test_a_proof_has_its_share_and_its_assumption(p_value, code):
     verdict = give_verdict(ESTIMATE, replace(TEST, p_value=p_value), n_called=78, n_groups=1)
-    assert verdict.code == code and "at least 1.0 % of the target; 78 rows stand out" in verdict.sentence
+    assert verdict.code == code and "at least 1.0 % of the target; 78 rows are called new" in verdict.sentence
     assert ("probably" in verdict.sentence) is (code == "probable")
     assert verdict.caveat.startswith(f"p = {p_value:.2g}. A. The least share is 1.0 % for 12 times.")
 

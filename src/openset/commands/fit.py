@@ -76,12 +76,16 @@ def fit(
     and id are features. Other columns are ignored and named; a missing value is
     an error that names its row.
 
+    Before the verdict, checks look for another explanation: a column that alone
+    separates SOURCE and TARGET (leave it out with --drop, or name it with --id),
+    another unit, classes of one row, a batch that moved as a whole (--align).
+
     With --fdr the scored table marks rows to act on (novel_at_fdr): at most that
     share of them is known, on average, if no known kind of row became more than
     --max-density-ratio times as common.
 
-    RUN gets report.html, scored_target.parquet, result.json, the model, and
-    settings.toml, which repeats the run:
+    RUN gets report.html, scored_target.parquet, result.json, the model, a profile
+    for later batches, and settings.toml, which repeats the run:
     openset fit --settings RUN/settings.toml --out AGAIN
 
     Exit codes: 0 done, 2 wrong input or usage, 1 anything else, 130 interrupted.

@@ -39,7 +39,7 @@ MaxDensityRatio = Annotated[
     float | None,
     typer.Option(
         help="How many times as common a known kind of row may be in TARGET.",
-        show_default="12 for color, color_paper and conop, else 1",
+        show_default="color reads it off the rows; 12 for color_paper and conop, else 1",
     ),
 ]
 Seed = Annotated[int | None, typer.Option(help="Equal seeds give equal results.", show_default="0")]

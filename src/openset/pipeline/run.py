@@ -95,7 +95,8 @@ def run(
     fpr : share of source rows that may be called novel
     fdr : mark the rows of :meth:`Result.novel_rows` at this false discovery rate in a column ``novel_at_fdr``
     max_density_ratio : B, how many times as common a known kind of row may be in target as in source, for
-        methods that test for a new class and for ``fdr``. None: what the method assumes (CoLOR 12), else 1
+        methods that test for a new class and for ``fdr``. None: CoLOR reads it off the rows, PaperCoLOR assumes
+        12, other methods 1
     skip_bad : skip rows with missing or unusable values, instead of an error that names them
     ignore_target_labels : accept a target that has the label column too, and ignore its labels
 

@@ -85,7 +85,8 @@ def _words(
         return sentence, UNTESTED
     if code in ("found", "probable"):
         start = "A new class makes up" if code == "found" else "A new class probably makes up"
-        return f"{start} at least {100 * fraction.low:.1f} % of the target; {rows}.", _proof(fraction, test)
+        called = rows.replace("stand out", "are called new")
+        return f"{start} at least {100 * fraction.low:.1f} % of the target; {called}.", _proof(fraction, test)
     if code == "stands_out":
         return f"{rows}; {_explained(test)}.", f"{_LIMITS.get(test.limit, _nearly(test))} {LOOK}"
     least = smallest_noticed(test.counts.n_source, test.counts.n_target, test.max_density_ratio, LIKELY)

@@ -9,6 +9,7 @@ import typer
 
 from openset.commands.console import AsJson, Quiet, Verbose, helpful_errors, show_json, show_text
 from openset.commands.options import (
+    Align,
     Drop,
     Encoder,
     Features,
@@ -53,10 +54,7 @@ def fit(
         typer.Option(help="Mark rows to list, at most this share of them known.", show_default="none marked"),
     ] = None,
     max_density_ratio: MaxDensityRatio = None,
-    align: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="Align TARGET, if it moved as a whole.", show_default="auto"),
-    ] = None,
+    align: Align = None,
     seed: Seed = None,
     set_: Set = None,
     settings: Annotated[

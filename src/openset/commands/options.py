@@ -42,6 +42,14 @@ MaxDensityRatio = Annotated[
         show_default="color reads it off the rows; 12 for color_paper and conop, else 1",
     ),
 ]
+Align = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="none, classes, clusters, standardize, coral or transport.",
+        show_default="classes if TARGET moved as a whole",
+    ),
+]
 Seed = Annotated[int | None, typer.Option(help="Equal seeds give equal results.", show_default="0")]
 Set = Annotated[
     list[str] | None,

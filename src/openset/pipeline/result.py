@@ -61,9 +61,9 @@ class Result:
         """The scored rows to act on, surest first: at most a share ``fdr`` of them is known, on average.
 
         That is guaranteed for one score if no known kind of row is more than ``max_density_ratio`` times as
-        common in the target as in the source; None for what the method assumed (of CoLOR: ``novelty_test_``), else 1. A
-        larger one gives a shorter list; under a shift larger than assumed most listed rows can be known. A
-        method that chose its score on the same validation rows, as CoLOR does, is not corrected for that choice.
+        common in the target as in the source; None for what the fit assumed, else 1, no shift. A larger one
+        gives a shorter list; under a shift larger than assumed most listed rows can be known. A method that
+        chose its score on the same validation rows, as CoLOR does, is not corrected for that choice.
         """
         from openset.pipeline.scored_table import rows_at_fdr
 

@@ -62,12 +62,18 @@ def found_verdict(new=0.1):
 )  # fmt: skip
 def test_what_limits_a_verdict_takes_its_proof_away(new, move, align, trust, limit):
     found = found_verdict(new)
-    verdict = limited(found, chosen_alignment(move, align), trust)
+    verdict = limited(found, chosen_alignment(move, align), trust, n_source=1000)
     assert found.test.code == "found" and verdict.test.limit == limit
     assert (verdict == found) if not limit else (verdict.fraction.low == 0 and not verdict.fraction.profile)
     assert verdict.test.code == {"": "found", "moved": "cannot_tell", "half": "cannot_tell"}.get(
         limit, "stands_out"
     )
+
+
+def test_rows_that_were_trained_on_prove_nothing():
+    """With one class for each row, every row is in every training set, and validation rows are training rows."""
+    verdict = limited(found_verdict(), None, None, n_source=200)
+    assert verdict.test.limit == "seen" and verdict.test.code == "cannot_tell"
 
 
 def test_rows_are_called_where_the_evidence_is_strongest_within_the_budget():

@@ -111,4 +111,4 @@ def test_a_list_that_cannot_be_promised_says_what_could_be():
     assert summary.listed.rows == 0 and summary.listed.smallest_fdr > 0.02
     assert summary.listed.source_rows_needed > 300
     assert f"--fdr {summary.listed.smallest_fdr:.2g}" in summary.listed.text
-    assert f"label {summary.listed.labels_to_settle} random rows" in summary.listed.text
+    assert f"label up to {summary.listed.labels_to_settle} rows" in summary.listed.text

@@ -5,6 +5,8 @@ from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from openset.persistence.codec import decode, encode
 from openset.stats.bounded_shift import Counts
@@ -78,22 +80,32 @@ def test_the_threshold_is_where_the_evidence_is_strongest():
 def test_the_ratio_follows_the_shift_that_can_be_seen(seed):
     random = np.random.default_rng(seed)
     rows = random.normal(size=(2, 3000))
-    assert plausible_ratio(*rows) == pytest.approx(4, abs=0.8), "nothing moved: four times is allowed"
+    assert plausible_ratio(*rows, 1.0) == pytest.approx(4, abs=0.8), "nothing moved: four times is allowed"
     known = np.concatenate([rows[0], random.normal(8, 1, size=300)])  # a kind that becomes five times as common
-    assert plausible_ratio(known, np.concatenate([rows[1], random.normal(8, 1, size=3000)])) == 12
+    assert plausible_ratio(known, np.concatenate([rows[1], random.normal(8, 1, size=3000)]), 1.0) == 12
     far = np.concatenate([rows[1][:1000], random.normal(8, 1, size=4000)])  # and one that becomes 25 times
-    assert plausible_ratio(np.concatenate([rows[0], random.normal(8, 1, size=100)]), far) > 20
+    assert plausible_ratio(np.concatenate([rows[0], random.normal(8, 1, size=100)]), far, 1.0) > 20
+
+
+@given(st.integers(200, 5000), st.floats(1, 40))
+def test_less_rows_and_more_growth_allow_more(n, growth):
+    rows = np.random.default_rng(0).normal(size=(2, 5000))
+    ratio = plausible_ratio(rows[0][:n], rows[1], growth)
+    assert ratio >= plausible_ratio(rows[0], rows[1], 1.0) - 0.5 and ratio >= round(1.5 * growth, 1) - 0.1
+    assert plausible_ratio(rows[0][:n], rows[1], growth + 1) >= ratio
+    assert n > 500 or ratio >= 11.9
 
 
 def test_few_rows_use_the_fixed_ratio():
     rows = np.random.default_rng(0).normal(size=(2, 199))
-    assert plausible_ratio(*rows) == MAX_DENSITY_RATIO
+    assert plausible_ratio(*rows, 1.0) == MAX_DENSITY_RATIO
 
 
 def test_a_ratio_that_is_given_is_used():
     assert novelty_verdict(*problem(7), max_density_ratio=7.5).test.max_density_ratio == 7.5
     rows = problem(7)
-    assert novelty_verdict(*rows).test.max_density_ratio == plausible_ratio(*rows)
+    assert novelty_verdict(*rows, growth=3.0).test.max_density_ratio == plausible_ratio(*rows, 3.0)
+    assert novelty_verdict(*rows).test.max_density_ratio == MAX_DENSITY_RATIO, "nothing was looked for"
 
 
 # ---------------------------------------------------------------------- codes

@@ -22,9 +22,13 @@ _MOST_ROWS = 2000
 """Distances are computed to at most this many source rows."""
 
 
-def limited(found: NoveltyVerdict, alignment: Chosen | None, trust: Trust | None) -> NoveltyVerdict:
+def limited(
+    found: NoveltyVerdict, alignment: Chosen | None, trust: Trust | None, *, n_source: int
+) -> NoveltyVerdict:
     """Return the verdict with what limits it; where something does, it proves no share."""
     limit = "half" if found.fraction.low > MOST_NOVEL else ""
+    if found.test.counts.n_source > n_source:  # classes of one row are in every training set
+        limit = "seen"
     if trust is not None and not trust.is_mixed:
         limit = "unmixed"
     if alignment is not None and alignment.before.is_moved:

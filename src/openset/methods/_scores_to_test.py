@@ -21,11 +21,15 @@ from openset.stats.tail_ranks import fit_tail_rank
 
 @dataclass(frozen=True, eq=False)
 class ScoresToTest:
-    """Scores of source and of target rows for the test, and whether heads are heard in them."""
+    """Scores of source and of target rows for the test, and whether heads are heard in them.
+
+    ``growth`` is how many times as common known kinds became, as far as it was looked for.
+    """
 
     source: Floats
     target: Floats
     by_heads: bool
+    growth: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +67,7 @@ def scores_to_test(fitted: FittedVoices, heads: FitHeads, head: int, split: Spli
                 total[1] += weight * smooth.apply(others[target_rows], places[1])
         source.append(total[0])
         target.append(total[1])
-    return ScoresToTest(np.concatenate(source), np.concatenate(target), by_heads)
+    return ScoresToTest(np.concatenate(source), np.concatenate(target), by_heads, fitted.growth)
 
 
 class _Smooth:

@@ -38,6 +38,7 @@ from openset.methods._distances import (
 )
 from openset.problem import Floats, Problem, Rows
 from openset.stats.coherence import containment, excess_coherence, top_overlap
+from openset.stats.growth import largest_growth
 from openset.stats.mixing import mixing, other_rows
 from openset.stats.neighbours import nearest_rows
 from openset.stats.scaling import Scaling
@@ -195,6 +196,8 @@ class FittedVoices:
     source_distance: Floats
     target_distance: Floats
     tested: tuple[Floats, Floats]
+    growth: float = 1.0
+    """How many times as common known kinds became, as far as clusters of source show it."""
 
 
 def fit_voices(
@@ -245,6 +248,7 @@ def fit_voices(
             _all_distances(tested, source, kept[0], tested.pooled(of_source)),
             _all_distances(tested, target, kept[1], tested.pooled(of_target)),
         ),
+        largest_growth(*places),
     )
 
 

@@ -328,11 +328,14 @@ class CoLOR(ColorBase):
         if tested is None:  # the head alone: every row by members that did not train on it
             own = scores.target_validation_score
             tested = ScoresToTest(scores.calibration_score, own[~np.isnan(own)], by_heads=True)
-        found = novelty_verdict(tested.source, tested.target, max_density_ratio=self.max_density_ratio)
+        found = novelty_verdict(
+            tested.source, tested.target, max_density_ratio=self.max_density_ratio, growth=tested.growth
+        )
         if "max_density_ratio" in self.resolved_parameters_:  # 12 until here, to choose the head
             self.resolved_parameters_["max_density_ratio"] = found.test.max_density_ratio
         voices = getattr(self, "voices_", None)
-        verdict = limited(found, self.alignment_, None if voices is None else voices.trust)
+        trust = None if voices is None else voices.trust
+        verdict = limited(found, self.alignment_, trust, n_source=len(problem.X))
         threshold = threshold_after_choice(scores.calibration_score, self.fpr, n_compared=len(self.heads_))
         value = called_threshold(threshold, scores.calibration_score, verdict.test)
         called = scores.target_score > value

@@ -48,10 +48,15 @@ def run_gate(
     """Every check that the rows allow, failed ones first. ``names`` are of table columns, None for others."""
     found = check_labels(y)
     if X.ndim == 2:
-        if names is not None:
-            found = check_columns(X, X_target, names) + found
+        moved = check_moved(model, X, X_target)
+        columns = [] if names is None else check_columns(X, X_target, names, moved=moved.state != "passed")
+        # a batch that moved explains its columns, else a column may explain the move
+        found = (
+            [moved, *columns, *found]
+            if moved.state == "failed" and len(columns) > 1
+            else [*columns, *found, moved]
+        )
         found.append(check_copies(X, X_target))
-        found.append(check_moved(model, X, X_target))
         if called.sum() >= _FEWEST_ROWS:
             found.append(check_displaced(X, y, X_target, nearest_known, called))
     found.append(check_half(called))
@@ -59,19 +64,25 @@ def run_gate(
     return sorted(found, key=lambda check: order.index(check.state))
 
 
-def check_columns(X: Rows, X_target: Rows, names: Sequence[str]) -> list[Check]:
-    """Does a column alone tell source from target?"""
+def check_columns(X: Rows, X_target: Rows, names: Sequence[str], *, moved: bool = False) -> list[Check]:
+    """Does a column alone tell source from target? In a batch that moved, several do, and that is the move."""
     odd = odd_columns(X, X_target, names)
     if not odd:
         passed = f"None of the {len(names)} columns alone separates source and target."
         return [Check("separating column", "passed", passed)]
+    is_move = moved and len(odd) > 1
     checks = [
-        Check("other unit" if column.kind == "unit" else "separating column", "failed", _column_sentence(column))
+        Check(
+            "other unit" if column.kind == "unit" else "separating column",
+            "caution" if is_move and column.kind == "range" else "failed",
+            _column_sentence(column),
+        )
         for column in odd[:_MOST_NAMES]
     ]
     if len(odd) > _MOST_NAMES:
         others = listed([repr(column.name) for column in odd[_MOST_NAMES:]], 8)
-        checks.append(Check("separating column", "failed", f"So do {len(odd) - _MOST_NAMES} more: {others}."))
+        state = "caution" if is_move else "failed"
+        checks.append(Check("separating column", state, f"So do {len(odd) - _MOST_NAMES} more: {others}."))
     return checks
 
 
@@ -161,7 +172,14 @@ def check_moved(model: Any, X: Rows, X_target: Rows) -> Check:
     if chosen is not None and after is not None and not after.is_moved:
         done = f"the whole batch moved. It was aligned with source ({chosen.name}), which undid the move."
         return Check("moved batch", "caution", f"{words}: {done}")
-    advice = "no alignment undid it" if after is not None else "try --align classes"
+    can_align = "align" in getattr(model, "get_params", dict)()
+    advice = (
+        "no alignment undid it"
+        if after is not None
+        else "try --align classes"
+        if can_align
+        else "method color can align it"
+    )
     return Check(
         "moved batch",
         "failed",
@@ -191,7 +209,7 @@ def check_displaced(
                 words = (
                     f"The {int(called.sum())} rows called new look like known class {str(label)!r} after one "
                     "shift or scale of their columns, and that class is gone from the rest of the target: it may "
-                    "have moved. Look at these rows, and try --align classes."
+                    "have moved. Look at these rows."
                 )
                 return Check("displaced class", "failed", words)
     return Check("displaced class", "passed", "The rows called new are no known class that moved as a whole.")

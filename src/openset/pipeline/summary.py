@@ -221,8 +221,8 @@ class ListedRows:
             if self.source_rows_needed is not None:
                 could += f", or with about {self.source_rows_needed} source rows"
         return (
-            f"no row can be listed, assuming only that {shift}{could}. Or label {self.labels_to_settle} random "
-            "rows of those called new: if all of them are new, the list keeps this rate"
+            f"no row can be listed, assuming only that {shift}{could}. Or label up to {self.labels_to_settle} "
+            "rows, drawn at random from those called new: if all are new, the list keeps this rate"
         )
 
 

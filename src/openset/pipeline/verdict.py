@@ -24,6 +24,7 @@ UNTESTED = (
 )
 _LIMITS = {
     "moved": "The whole batch moved: known rows stand out as much as new ones.",
+    "seen": "No source rows could be kept from training: every class has one or two rows.",
     "half": "More than half of the target would be new: source and target seem to be different data.",
     "aligned": "The whole batch moved and was aligned with source, perhaps wrongly, so nothing is proved.",
     "unmixed": (
@@ -54,14 +55,16 @@ def give_verdict(
     >>> give_verdict(found.fraction, found.test).code
     'nothing'
     """
-    failed = [check.sentence for check in checks if check.state == "failed"]
+    failed = any(check.state == "failed" for check in checks)
     if failed:
         code = "cannot_tell"
     elif test is not None:
         code = test.code
     else:
         code = "stands_out" if fraction.low > 0 and n_called else "nothing"
-    sentence, caveat = _words(code, fraction, test, failed, _rows_text(n_called, n_groups))
+    # the test may see rows that the budget of source rows does not let through
+    n_rows = n_called or (test.counts.target_above if test is not None else 0)
+    sentence, caveat = _words(code, fraction, test, failed, _rows_text(n_rows, n_groups))
     return Verdict(VERDICTS[code], sentence, caveat, code)
 
 
@@ -73,12 +76,12 @@ def _rows_text(n_called: int, n_groups: int) -> str:
 
 
 def _words(
-    code: str, fraction: ShareEstimate, test: NoveltyTest | None, failed: Sequence[str], rows: str
+    code: str, fraction: ShareEstimate, test: NoveltyTest | None, failed: bool, rows: str
 ) -> tuple[str, str]:
     """The sentence and the caveat of a code."""
     if code == "cannot_tell":
         if failed:
-            return f"Something else explains how source and target differ: {failed[0]}", ""
+            return "Something else may explain how source and target differ: a check failed.", ""
         return _LIMITS[test.limit] if test is not None else "", LOOK
     if test is None:
         sentence = f"{rows}." if code == "stands_out" else "No rows stand out from the source."

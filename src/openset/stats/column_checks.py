@@ -19,7 +19,7 @@ kinds that became 12 times as common stay below it."""
 _LOW, _HIGH = (0.1, 0.25), (0.9, 0.75)
 _NEAR_TEN, _NEAR_MORE = 0.15, 0.45
 """How far the logarithms of spreads may be from 1, and from 2, 3 …"""
-_MOST_ROWS = 5000
+_MOST_ROWS = 2000
 
 
 @dataclass(frozen=True)

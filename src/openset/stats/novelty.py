@@ -30,7 +30,9 @@ STANDS_OUT = 2.0
 """A group stands out if no known kind that became up to this many times as common explains it."""
 _BULK = (0.2, 0.4)
 """Between these shares of the highest target rows the shift of known kinds is read: most new ones are above."""
-_MARGIN, _MARGIN_BEYOND, _LARGEST_RATIO = 4.0, 1.25, 100.0
+_MARGIN, _MARGIN_BEYOND, _MARGIN_OF_CLUSTERS, _LARGEST_RATIO = 4.0, 1.25, 1.5, 100.0
+_MANY_ROWS, _UNSEEN = 2000, 0.79
+"""Source rows from which on nothing is added for what cannot be seen, and the power by which it grows below."""
 _FEWEST_ROWS = 200
 
 
@@ -40,8 +42,8 @@ class NoveltyTest:
 
     ``tolerated_ratio`` is the largest bound at which p is still up to .05; 0 if there is none. ``limit`` says why
     the test cannot prove anything here: ``moved`` (the whole batch moved), ``aligned`` (it moved and was aligned,
-    perhaps wrongly), ``unmixed`` (the domains do not mix, as if each had kinds of its own) or
-    ``half`` (more than half of the target would be new); empty if nothing speaks against it.
+    perhaps wrongly), ``seen`` (no rows could be kept from training), ``unmixed`` (the domains do not mix, as if
+    each had kinds of its own) or ``half`` (more than half of the target would be new); empty if nothing speaks against it.
     """
 
     p_value: float
@@ -57,7 +59,7 @@ class NoveltyTest:
         ``found`` for p ≤ .01, ``probable`` for p ≤ .05, ``stands_out`` if known kinds that became twice as common
         do not explain it. An aligned or unmixed batch is ``stands_out`` at most, a moved one ``cannot_tell``.
         """
-        if self.limit in ("moved", "half"):
+        if self.limit in ("moved", "half", "seen"):
             return "cannot_tell"
         if self.p_value <= LIKELY and not self.limit:
             return "found" if self.p_value <= SURE else "probable"
@@ -78,6 +80,7 @@ def novelty_verdict(
     target: ArrayLike,
     *,
     max_density_ratio: float | str = "auto",
+    growth: float | None = None,
     confidence: float = 0.95,
 ) -> NoveltyVerdict:
     """The test for a new class, and the novel share that it proves.
@@ -87,6 +90,7 @@ def novelty_verdict(
     source, target : scores of validation rows, higher = more novel
     max_density_ratio : B, how many times as common a known kind may be in target; 1 means no shift. "auto" reads
         it off the rows, see :func:`plausible_ratio`
+    growth : how many times as common known kinds became, as far as clusters show it; only for "auto"
     confidence : confidence of the lower end
 
     ``fraction.low`` holds for any scores. ``fraction.value`` assumes that known target rows lie above the
@@ -103,7 +107,11 @@ def novelty_verdict(
     if not isinstance(max_density_ratio, str):
         check_number("max_density_ratio", max_density_ratio, low=1)
     ladder = Ladder.of(source, target)
-    ratio = plausible_ratio(source, target) if isinstance(max_density_ratio, str) else float(max_density_ratio)
+    ratio = (
+        plausible_ratio(source, target, growth)
+        if isinstance(max_density_ratio, str)
+        else float(max_density_ratio)
+    )
     profile = _lower_ends(ladder, ratio, confidence)
     low = profile[ratio]
     test = NoveltyTest(novelty_p_value(ladder, ratio), ratio, ladder.counts, tolerated_ratio(ladder, LIKELY))
@@ -116,7 +124,7 @@ def novelty_verdict(
         max_density_ratio=ratio,
         profile={f"{other:g}": bound for other, bound in profile.items()},
         assumptions=(
-            f"It assumes that no kind of known row is more than {ratio:g} times as common in the target as in "
+            f"This assumes that no kind of known row is more than {ratio:g} times as common in the target as in "
             "the source."
         ),
         high_identified=False,
@@ -125,27 +133,31 @@ def novelty_verdict(
     return NoveltyVerdict(fraction, test, threshold)
 
 
-def plausible_ratio(source: ArrayLike, target: ArrayLike) -> float:
+def plausible_ratio(source: ArrayLike, target: ArrayLike, growth: float | None) -> float:
     """B as far as it can be read off the rows: how far known kinds can be seen to have moved, with a margin.
 
-    Between the highest 20 and 40 % of target rows, below most new classes, the share of target rows over that of
-    source rows is how many times as common kinds became that can be seen. Four times that is allowed, but not
-    more than 12, unless about 10 or more is seen; then a quarter more than that. With fewer than 200 rows it is
-    12.
+    The shift is seen in two ways. By scores: between the highest 20 and 40 % of target rows, below most new
+    classes, the share of target rows over that of source rows; four times that is allowed, but not more than 12
+    unless about 10 or more is seen. By clusters of source: one and a half times their largest ``growth`` is
+    allowed. Of few rows little can be seen, so at least 4 is allowed from 2000 source rows on, and up to 12 with
+    500 or fewer. Without a growth it is 12.
 
     >>> rows = np.random.default_rng(0).normal(size=4000)
-    >>> plausible_ratio(rows[:2000], rows[2000:]), plausible_ratio(rows[:2000], rows[2000:] + 3)
-    (4.0, 100.0)
+    >>> [plausible_ratio(rows[:2000], rows[2000:], growth) for growth in (1.3, 6.0, None)]
+    [4.0, 9.0, 12.0]
+    >>> plausible_ratio(rows[:600], rows[2000:], growth=1.3)
+    10.4
     """
     known, mixed = (np.asarray(scores, dtype=np.float64) for scores in (source, target))
-    if min(len(known), len(mixed)) < _FEWEST_ROWS:
+    if growth is None or min(len(known), len(mixed)) < _FEWEST_ROWS:
         return MAX_DENSITY_RATIO
     cuts = np.quantile(mixed, [1 - share for share in _BULK])
     above = [[float((scores > cut).mean()) for cut in cuts] for scores in (known, mixed)]
     of_source, of_target = (high - low for low, high in above)
     seen = max(1.0, of_target / max(of_source, 1 / len(known)))
-    allowed = max(min(_MARGIN * seen, MAX_DENSITY_RATIO), _MARGIN_BEYOND * seen)
-    return round(min(allowed, _LARGEST_RATIO), 1)
+    by_scores = max(min(_MARGIN * seen, MAX_DENSITY_RATIO), _MARGIN_BEYOND * seen)
+    unseen = min(_MARGIN * (_MANY_ROWS / len(known)) ** _UNSEEN, MAX_DENSITY_RATIO)
+    return round(min(max(by_scores, _MARGIN_OF_CLUSTERS * growth, unseen), _LARGEST_RATIO), 1)
 
 
 def _lower_ends(ladder: Ladder, ratio: float, confidence: float) -> dict[float, float]:

@@ -43,7 +43,8 @@ class NoveltyTest:
     ``tolerated_ratio`` is the largest bound at which p is still up to .05; 0 if there is none. ``limit`` says why
     the test cannot prove anything here: ``moved`` (the whole batch moved), ``aligned`` (it moved and was aligned,
     perhaps wrongly), ``seen`` (no rows could be kept from training), ``unmixed`` (the domains do not mix, as if
-    each had kinds of its own) or ``half`` (more than half of the target would be new); empty if nothing speaks against it.
+    each had kinds of its own) or ``half`` (more than half of the target would be new); empty if nothing speaks
+    against it.
     """
 
     p_value: float

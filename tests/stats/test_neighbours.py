@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.spatial.distance import cdist
 
 from openset.stats import neighbours
-from openset.stats.neighbours import distance_score, nearest_rows, share_outside
+from openset.stats.neighbours import nearest_rows, share_outside
 
 
 def by_all_pairs(rows, queries, k):
@@ -61,15 +61,6 @@ def test_all_rows_alike_take_the_first():
 def test_no_queries_give_no_rows():
     distances, indices = nearest_rows(np.ones((5, 3)), np.empty((0, 3)), 2)
     assert distances.shape == indices.shape == (0, 2)
-
-
-def test_the_distance_score_is_the_mean_log_distance_to_the_kth_rows():
-    random = np.random.default_rng(4)
-    rows, queries = random.normal(size=(50, 3)), random.normal(size=(9, 3))
-    ordered = np.sort(cdist(queries, rows), axis=1)
-    np.testing.assert_allclose(distance_score(rows, queries), np.log(ordered[:, [0, 4]]).mean(axis=1))
-    np.testing.assert_allclose(distance_score(rows, queries, ks=(3,)), np.log(ordered[:, 2]))
-    assert np.isfinite(distance_score(rows, rows[:3])).all()  # of distance 0 to themselves
 
 
 def test_the_share_outside_is_what_the_level_leaves_without_shift_and_all_beyond_it():

@@ -13,11 +13,9 @@ from openset.methods._voices import COHERENT, MIXED, Trust
 from openset.problem import Floats, Problem
 from openset.stats.diagnostics import Diagnostic, score_diagnostics, support_of_known
 from openset.stats.neighbours import evenly_spaced
-from openset.stats.novelty import NoveltyTest, NoveltyVerdict
+from openset.stats.novelty import MOST_NOVEL, NoveltyTest, NoveltyVerdict
 from openset.stats.thresholds import SourceThreshold
 
-MOST_NOVEL = 0.5
-"""A larger share is no new class but a batch that moved."""
 _MOST_ROWS = 2000
 """Distances are computed to at most this many source rows."""
 

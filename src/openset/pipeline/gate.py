@@ -17,13 +17,13 @@ from openset.pipeline.summary import Check
 from openset.stats.column_checks import OddColumn, odd_columns
 from openset.stats.mixing import mixing
 from openset.stats.neighbours import evenly_spaced
+from openset.stats.novelty import MOST_NOVEL
 from openset.stats.scaling import fit_scaling, moments, scale_in_double
 
 FEW_ROWS, TINY_SHARE = 2, 0.05
 """A class with so few rows is tiny; more than this share of source rows in tiny classes fails."""
 COPIED, ALL_COPIED = 0.05, 0.9
 """Shares of target rows that are copies of source rows: from the first on it is said, the second fails."""
-MOST_NOVEL = 0.5
 VANISHED = 0.1
 """A known class is gone if its share of the target is below this part of its share of the source."""
 DISPLACED = 0.85

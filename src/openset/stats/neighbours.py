@@ -57,21 +57,6 @@ def evenly_spaced(n_rows: int, most: int) -> NDArray[np.intp]:
     return np.arange(n_rows) if n_rows <= most else np.linspace(0, n_rows - 1, most).astype(np.intp)
 
 
-def distance_score(
-    rows: NDArray[np.float64], queries: NDArray[np.float64], ks: tuple[int, ...] = (1, 5)
-) -> NDArray[np.float64]:
-    """How far queries lie from ``rows``: the mean log distance to their k-th nearest rows, over all k in ``ks``.
-
-    A novelty score that needs no training. It finds small new classes far from source, which have too few rows to
-    train a head on.
-
-    >>> distance_score(np.arange(6.0)[:, None], np.array([[2.5], [15.0]])).round(2).tolist()
-    [0.11, 2.47]
-    """
-    distances = nearest_rows(rows, queries, max(ks))[0][:, [k - 1 for k in ks]]
-    return np.asarray(np.log(np.maximum(distances, np.finfo(np.float64).tiny)).mean(axis=1))
-
-
 def share_outside(
     source: NDArray[np.float64], target: NDArray[np.float64], *, n_neighbours: int = 5, level: float = 0.99
 ) -> float:

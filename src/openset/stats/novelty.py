@@ -26,6 +26,8 @@ MAX_DENSITY_RATIO = 12.0
 PROFILE = (1.0, 3.0, 12.0, 30.0)
 SURE, LIKELY = 0.01, 0.05
 """The largest p-values of "new class found" and "probably a new class"."""
+MOST_NOVEL = 0.5
+"""A larger share is no new class but a batch that moved, or other data."""
 STANDS_OUT = 2.0
 """A group stands out if no known kind that became up to this many times as common explains it."""
 _BULK = (0.2, 0.4)

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 import openset
+from openset.bench.problems import build_problem
 
 QUICK = {"max_steps": 250, "evaluate_every": 125, "members": 5, "groups": [[0.3, 0.0, 0.6]]}
 STEPS = ("nothing", "stands_out", "probable", "found")
@@ -112,3 +113,22 @@ def test_a_list_that_cannot_be_promised_says_what_could_be():
     assert summary.listed.source_rows_needed > 300
     assert f"--fdr {summary.listed.smallest_fdr:.2g}" in summary.listed.text
     assert f"label up to {summary.listed.labels_to_settle} rows" in summary.listed.text
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "novel"),
+    [
+        ("wisdm-activity", "Sitting"),
+        ("gas-sensors", "Toluene"),
+        ("nsl-kdd", "r2l+u2r"),
+        ("pbmc-chemistries", "DC"),
+    ],
+)
+def test_nothing_is_found_in_natural_batches_without_their_new_class(name, novel, shared_data):
+    """Other people, drifting sensors, another mix of attacks, another chemistry; nothing new in any of them."""
+    built = build_problem(name, "shift", novel, 10, shared_data, novel_fraction=0.0)
+    source = pd.DataFrame(built.X).add_prefix("x").assign(kind=built.y)
+    summary = verdict(source, pd.DataFrame(built.X_target).add_prefix("x"))
+    assert summary.verdict.code in ("cannot_tell", "nothing", "stands_out") and summary.novel_fraction.low == 0
+    assert name != "gas-sensors" or summary.verdict.code == "cannot_tell", "nothing undoes that move"

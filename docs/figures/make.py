@@ -160,7 +160,7 @@ def gate_cases():
     yield "(b) kilograms and grams", *grams
     yield "(c) one label a row", source.assign(kind=[f"r{row}" for row in range(600)]), target
     yield "(d) the whole batch moved", source, batch(1, 500, move=np.array([4, 3, 2.2, 2.2, 2.2, 2.2]))
-    yield "(e) a small group", source, batch(1, 500, n_new=12)
+    yield "(e) a small group", source, batch(1, 500, n_new=20)
     yield "(f) other people", people(0), people(1)
 
 

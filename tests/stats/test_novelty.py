@@ -117,7 +117,7 @@ TEST = NoveltyTest(0.5, 12.0, Counts(0, 10, 5, 10))
 @pytest.mark.parametrize(
     ("p", "tolerated", "limit", "code"),
     [(0.01, 15.0, "", "found"), (0.011, 13.0, "", "probable"), (0.05, 12.0, "", "probable"),
-     (0.06, 11.9, "", "stands_out"), (0.06, 2.0, "", "stands_out"), (0.9, 1.9, "", "nothing"),
+     (0.06, 11.9, "", "stands_out"), (0.06, 4.0, "", "stands_out"), (0.9, 3.9, "", "nothing"),
      (1.0, 0.0, "", "nothing"), (0.001, 15.0, "aligned", "stands_out"), (0.001, 15.0, "unmixed", "stands_out"),
      (1.0, 0.0, "unmixed", "nothing"), (0.001, 15.0, "moved", "cannot_tell"), (1.0, 0.0, "moved", "cannot_tell"),
      (0.001, 99.0, "half", "cannot_tell")],

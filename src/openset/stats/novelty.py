@@ -28,7 +28,7 @@ SURE, LIKELY = 0.01, 0.05
 """The largest p-values of "new class found" and "probably a new class"."""
 MOST_NOVEL = 0.5
 """A larger share is no new class but a batch that moved, or other data."""
-STANDS_OUT = 2.0
+STANDS_OUT = 4.0
 """A group stands out if no known kind that became up to this many times as common explains it."""
 _BULK = (0.2, 0.4)
 """Between these shares of the highest target rows the shift of known kinds is read: most new ones are above."""
@@ -59,8 +59,9 @@ class NoveltyTest:
     def code(self) -> str:
         """The answer: ``found``, ``probable``, ``stands_out``, ``nothing`` or ``cannot_tell``.
 
-        ``found`` for p ≤ .01, ``probable`` for p ≤ .05, ``stands_out`` if known kinds that became twice as common
-        do not explain it. An aligned or unmixed batch is ``stands_out`` at most, a moved one ``cannot_tell``.
+        ``found`` for p ≤ .01, ``probable`` for p ≤ .05, ``stands_out`` if known kinds that became four times as
+        common do not explain it. An aligned or unmixed batch is ``stands_out`` at most, a moved one
+        ``cannot_tell``.
         """
         if self.limit in ("moved", "half", "seen"):
             return "cannot_tell"

@@ -32,8 +32,8 @@ STANDS_OUT = 4.0
 """A group stands out if no known kind that became up to this many times as common explains it."""
 _BULK = (0.2, 0.4)
 """Between these shares of the highest target rows the shift of known kinds is read: most new ones are above."""
-_MARGIN, _MARGIN_BEYOND, _MARGIN_OF_CLUSTERS, _LARGEST_RATIO = 4.0, 1.25, 1.5, 100.0
-_MANY_ROWS, _UNSEEN = 2000, 0.79
+_MARGIN, _MARGIN_BEYOND, _MARGIN_OF_CLUSTERS, _LARGEST_RATIO = 6.0, 1.25, 1.5, 100.0
+_LEAST, _MANY_ROWS, _UNSEEN = 4.0, 2000, 0.79
 """Source rows from which on nothing is added for what cannot be seen, and the power by which it grows below."""
 _FEWEST_ROWS = 200
 
@@ -141,14 +141,14 @@ def plausible_ratio(source: ArrayLike, target: ArrayLike, growth: float | None) 
     """B as far as it can be read off the rows: how far known kinds can be seen to have moved, with a margin.
 
     The shift is seen in two ways. By scores: between the highest 20 and 40 % of target rows, below most new
-    classes, the share of target rows over that of source rows; four times that is allowed, but not more than 12
+    classes, the share of target rows over that of source rows; six times that is allowed, but not more than 12
     unless about 10 or more is seen. By clusters of source: one and a half times their largest ``growth`` is
     allowed. Of few rows little can be seen, so at least 4 is allowed from 2000 source rows on, and up to 12 with
     500 or fewer. Without a growth it is 12.
 
     >>> rows = np.random.default_rng(0).normal(size=4000)
     >>> [plausible_ratio(rows[:2000], rows[2000:], growth) for growth in (1.3, 6.0, None)]
-    [4.0, 9.0, 12.0]
+    [6.0, 9.0, 12.0]
     >>> plausible_ratio(rows[:600], rows[2000:], growth=1.3)
     10.4
     """
@@ -160,7 +160,7 @@ def plausible_ratio(source: ArrayLike, target: ArrayLike, growth: float | None) 
     of_source, of_target = (high - low for low, high in above)
     seen = max(1.0, of_target / max(of_source, 1 / len(known)))
     by_scores = max(min(_MARGIN * seen, MAX_DENSITY_RATIO), _MARGIN_BEYOND * seen)
-    unseen = min(_MARGIN * (_MANY_ROWS / len(known)) ** _UNSEEN, MAX_DENSITY_RATIO)
+    unseen = min(_LEAST * (_MANY_ROWS / len(known)) ** _UNSEEN, MAX_DENSITY_RATIO)
     return round(min(max(by_scores, _MARGIN_OF_CLUSTERS * growth, unseen), _LARGEST_RATIO), 1)
 
 

@@ -143,7 +143,7 @@ def plausible_ratio(source: ArrayLike, target: ArrayLike, growth: float | None) 
     The shift is seen in two ways. By scores: between the highest 20 and 40 % of target rows, below most new
     classes, the share of target rows over that of source rows; six times that is allowed, but not more than 12
     unless about 10 or more is seen. By clusters of source: one and a half times their largest ``growth`` is
-    allowed. Of few rows little can be seen, so at least 4 is allowed from 2000 source rows on, and up to 12 with
+    allowed. Of few rows little can be seen, so more is allowed with fewer than 1200 source rows, up to 12 with
     500 or fewer. Without a growth it is 12.
 
     >>> rows = np.random.default_rng(0).normal(size=4000)

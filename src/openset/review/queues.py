@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -12,6 +15,8 @@ REST_FOR_ONE = 2
 FEWEST_LISTED = 20
 HIGHEST = 0.05
 """If fewer rows are called new, the list is this share of rows with the highest scores."""
+_CANDIDATES = 1000
+_MOST_ANSWERED = 2000
 
 Rows = NDArray[np.intp]
 
@@ -41,3 +46,63 @@ def estimate_order(listed: NDArray[np.bool_], seed: int) -> Rows:
     # the i-th row of the list is due after 2i rows of the rest, which are due at whole numbers
     due = np.concatenate([np.arange(len(first)) * REST_FOR_ONE - 0.5, np.arange(len(rest), dtype=float)])
     return np.asarray(np.concatenate([first, rest])[np.argsort(due, kind="stable")], dtype=np.intp)
+
+
+@dataclass(frozen=True)
+class Suggestion:
+    """A row that Explore asks for, and why."""
+
+    row: int
+    reason: str
+
+
+_TURNS = (
+    "group", "highest", "highest", "threshold", "highest", "highest", "far", "highest", "threshold", "highest"
+)  # fmt: skip
+REASONS = {
+    "group": "the middle of a group",
+    "highest": "one of the highest scores",
+    "threshold": "near the threshold: undecided",
+    "far": "far from everything answered",
+}
+
+
+def explore(
+    logit: NDArray[np.float64],
+    points: NDArray[np.float64],
+    answered: NDArray[np.bool_],
+    medoids: Sequence[int],
+    turn: int,
+) -> Suggestion | None:
+    """The most informative row that has no answer yet; what counts as that changes with the turn.
+
+    ``logit`` is the current ranking, ``points`` are where rows lie, ``medoids`` the middles of groups. None if
+    every row has an answer.
+    """
+    free = np.flatnonzero(~answered)
+    if not len(free):
+        return None
+    kind = _TURNS[turn % len(_TURNS)]
+    waiting = [medoid for medoid in medoids if not answered[medoid]]
+    if kind == "group" and waiting:
+        return Suggestion(int(waiting[0]), REASONS["group"])
+    if kind == "threshold":
+        return Suggestion(int(free[np.abs(logit[free]).argmin()]), REASONS["threshold"])
+    if kind == "far" and answered.any():
+        return Suggestion(_farthest(logit, points, answered, free, turn), REASONS["far"])
+    return Suggestion(int(free[logit[free].argmax()]), REASONS["highest"])
+
+
+def _farthest(
+    logit: NDArray[np.float64],
+    points: NDArray[np.float64],
+    answered: NDArray[np.bool_],
+    free: Rows,
+    turn: int,
+) -> int:
+    """Of some random rows, those of the higher half of scores, the one whose nearest answered row is farthest."""
+    some = np.random.default_rng(turn).choice(free, min(_CANDIDATES, len(free)), replace=False)
+    some = some[logit[some] >= np.median(logit[some])]
+    known = points[answered][-_MOST_ANSWERED:]
+    squared = (points[some] ** 2).sum(axis=1)[:, None] + (known**2).sum(axis=1) - 2 * points[some] @ known.T
+    return int(some[squared.min(axis=1).argmax()])

@@ -46,6 +46,9 @@ class Case:
         share = "own share" if self.share is None else f"{self.share:g}"
         return f"{self.dataset}, {self.novel}, {share}"
 
+    def path(self, folder: Path) -> Path:
+        return folder / f"{self.dataset}-{self.novel}-{self.share}-{self.seed}-{self.effort}.npz"
+
 
 @dataclass(frozen=True)
 class Fitted:
@@ -68,7 +71,7 @@ def fitted(case: Case, data: Path, folder: Path) -> Fitted:
     """The problem and its fit, from the folder if it is stored there."""
     extra = {} if case.share is None else {"novel_fraction": case.share}
     problem = build_problem(case.dataset, "shift", case.novel, case.seed, data, **extra)
-    path = folder / f"{case.dataset}-{case.novel}-{case.share}-{case.seed}-{case.effort}.npz"
+    path = case.path(folder)
     if not path.exists():
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

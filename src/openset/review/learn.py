@@ -14,6 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
+from openset.stats.neighbours import evenly_spaced
+
 DIMENSIONS = 64
 """Principal components that rows are compared in."""
 WRONG = 0.1
@@ -36,29 +38,36 @@ Rows = NDArray[np.intp]
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """What is known of the target rows without an answer: where they lie, and the prior logit of each."""
+    """What is known of the target rows without an answer: where they lie, and the prior logit of each.
+
+    ``source_rows`` are some rows of the source, and ``source_points`` where they lie.
+    """
 
     points: Floats
     prior: Floats
+    source_rows: Rows
+    source_points: Floats
 
 
 def gather_evidence(
     X: NDArray[np.floating], X_target: NDArray[np.floating], score: Floats, threshold: float
 ) -> Evidence:
     """Standardised principal components of the target's rows, at a mean squared length of 1, and their prior."""
-    some = np.concatenate([_some(X), _some(X_target)]).reshape(-1, int(np.prod(X.shape[1:])))
+    source, target = (np.asarray(part).reshape(len(part), -1) for part in (X, X_target))
+    source_rows = evenly_spaced(len(source), _SAMPLE)
+    some = np.concatenate([source[source_rows], target[evenly_spaced(len(target), _SAMPLE)]]).astype(np.float64)
     mean, sd = some.mean(axis=0), some.std(axis=0)
     sd[sd == 0] = 1.0
-    rows = np.asarray(X_target).reshape(len(X_target), -1)
     directions = np.eye(some.shape[1])
     if some.shape[1] > DIMENSIONS:
         standard = (some - mean) / sd
         _, vectors = np.linalg.eigh(standard.T @ standard)
         directions = vectors[:, ::-1][:, :DIMENSIONS]
-    blocks = range(0, len(rows), _BLOCK)
-    points = np.concatenate([((rows[i : i + _BLOCK] - mean) / sd) @ directions for i in blocks])
-    length = np.sqrt((points**2).sum(axis=1).mean())
-    return Evidence(points / max(length, 1e-12), prior_logit(score, threshold))
+    blocks = range(0, len(target), _BLOCK)
+    points = np.concatenate([((target[i : i + _BLOCK] - mean) / sd) @ directions for i in blocks])
+    length = max(float(np.sqrt((points**2).sum(axis=1).mean())), 1e-12)
+    known = ((source[source_rows] - mean) / sd) @ directions
+    return Evidence(points / length, prior_logit(score, threshold), source_rows, known / length)
 
 
 def prior_logit(score: Floats, threshold: float) -> Floats:
@@ -109,8 +118,3 @@ def _kernel(a: Floats, prior_a: Floats, b: Floats, prior_b: Floats) -> Floats:
     near = _SPREAD * np.exp(-np.maximum(squared, 0) / 2)
     kernel: Floats = near + _LINEAR * inner + _BIAS + _TRUST * np.outer(prior_a, prior_b)
     return kernel
-
-
-def _some(rows: NDArray[np.floating]) -> Floats:
-    step = max(1, len(rows) // _SAMPLE)
-    return np.asarray(rows[::step], dtype=np.float64)

@@ -33,21 +33,24 @@ class Column:
     note: str
 
 
-def original_columns(path: str | None, records: Records, leave_out: set[str]) -> dict[str, list[Any]]:
-    """The file's own columns of the rows that were read, vectors and ``leave_out`` aside; none of data frames."""
-    if path is None or records.images is not None:
+def original_columns(
+    path: str | None, records: Records, leave_out: set[str], *, vectors: bool = False
+) -> dict[str, list[Any]]:
+    """The file's own columns of the rows that were read, ``leave_out`` aside; none of data frames.
+
+    This is the only place where a review opens the run's files. ``vectors`` are columns of whole vectors.
+    """
+    if path is None:
         return {}
     opened = open_source(path)
-    names = [name for name, kind in opened.kinds.items() if kind != "vector" and name not in leave_out]
-    names = names[:MOST_COLUMNS]
-    if not names:
-        return {}
+    kinds = {name: kind for name, kind in opened.kinds.items() if name not in leave_out}
+    names = [name for name, kind in kinds.items() if vectors or kind != "vector"]
     columns: dict[str, list[Any]] = {name: [] for name in names}
-    for chunk in opened.chunks(names, None):
+    for chunk in opened.chunks(names, None) if names else ():
         for name in names:
             values = chunk.columns[name]
             read = values.to_pylist() if hasattr(values, "to_pylist") else plain(list(values))
-            columns[name] += [_typed(value, opened.kinds[name]) for value in read]
+            columns[name] += [_typed(value, kinds[name]) for value in read]
     return {name: [values[row] for row in records.rows.tolist()] for name, values in columns.items()}
 
 
@@ -61,6 +64,8 @@ class Domain:
     @cached_property
     def columns(self) -> dict[str, list[Any]]:
         """The file's own columns or, of a data frame, the features by their names."""
+        if self.records.images is not None:
+            return {}
         found = original_columns(self._path, self.records, self._leave_out)
         names = self.records.feature_names
         named = self._features.ndim == 2 and len(names) == self._features.shape[1]
@@ -106,7 +111,7 @@ class Typical:
 
     def describe(self, columns: Mapping[str, list[Any]], row: int) -> list[Column]:
         """The columns of a row, the most unusual first."""
-        found = [self._column(name, values[row]) for name, values in columns.items()]
+        found = [self._column(name, values[row]) for name, values in list(columns.items())[:MOST_COLUMNS]]
         return sorted(found, key=lambda column: -column.unusual)
 
     def _column(self, name: str, value: Any) -> Column:

@@ -21,6 +21,7 @@ from openset.review.estimates import purity_bound
 from openset.review.learn import gather_evidence, learn_ranking
 from openset.review.numbers import Numbers, count_numbers
 from openset.review.queues import Suggestion, explore
+from openset.review.rows import Domain
 from openset.review.state import BULK, LIST, REST, ReviewState, reduce_events
 from openset.review.store import NAME, Event, Store
 from openset.review.strata import begin
@@ -117,6 +118,16 @@ class Session:
         return self.result.novel_groups()
 
     @cached_property
+    def target(self) -> Domain:
+        """The target's rows, to be shown."""
+        return self._domain("target")
+
+    @cached_property
+    def source(self) -> Domain:
+        """The source's rows, to be shown."""
+        return self._domain("source")
+
+    @cached_property
     def classes(self) -> list[str]:
         """The known classes, as text."""
         return [str(label) for label in self.result.model.classes_.tolist()]
@@ -172,7 +183,7 @@ class Session:
         own = [action for person, action in self.state.actions if person == who]
         if not own:
             return None
-        self._write([Event("undo", self.batch, who, detail={"action": own[-1]})])
+        self.store.append([Event("undo", self.batch, who, detail={"action": own[-1]})])
         self._leases.clear()
         numbers = [event for event in self._events if (event.detail or {}).get("action") == own[-1]]
         return [event.row for event in numbers if event.kind == "label" and event.row is not None]
@@ -182,7 +193,7 @@ class Session:
         if old not in self.state.names:
             raise ValueError(f"there is no new class {old!r}.{did_you_mean(old, self.state.names)}")
         detail = {"action": _action(), "from": old, "to": self._checked_name(new)}
-        self._write([Event("rename", self.batch, annotator or self.annotator, detail=detail)])
+        self.store.append([Event("rename", self.batch, annotator or self.annotator, detail=detail)])
 
     def audit(self, group: int) -> Audit:
         """How far the audit of a group is: random rows of it, fixed before the first answer."""
@@ -211,8 +222,19 @@ class Session:
         label, who, action = self._checked_name(name), annotator or self.annotator, _action()
         state = self.state
         rows = [row for row in audit.rows if row not in state.rows]
-        self._write([self._event(row, True, label, BULK, who, action) for row in rows])
+        self.store.append([self._event(row, True, label, BULK, who, action) for row in rows])
         return len(rows)
+
+    def add_answers(self, answers: Sequence[tuple[int, bool | None, str | None, str]], *, queue: str) -> None:
+        """Several answers at once, all or none: row, new or known (None to skip), class, and who says so."""
+        action = _action()
+        events = []
+        for row, is_new, label, who in answers:
+            if label is not None and is_new is not None:
+                label = self._checked_name(label) if is_new else self._checked_class(label)
+            who = self._checked_annotator(who)
+            events.append(self._event(self._checked_row(row), is_new, label, queue, who, action))
+        self.store.append(events)
 
     # --- what the answers say
 
@@ -253,6 +275,12 @@ class Session:
         }
 
     # --- inside
+
+    def _domain(self, role: str) -> Domain:
+        settings, origin = self.result.summary.settings, getattr(self.result.summary.data, role)
+        leave_out = {name for name in (settings.label, settings.id) if name is not None}
+        features = np.asarray(getattr(self.result, f"features_{role}"))
+        return Domain(getattr(self.result, role), origin.path, features, leave_out)
 
     def _find(self, queue: str, who: str, state: ReviewState) -> Suggestion | None:
         now = time.monotonic()
@@ -298,7 +326,7 @@ class Session:
         annotator: str | None = None,
     ) -> None:
         who = self._checked_annotator(annotator or self.annotator)
-        self._write([self._event(self._checked_row(row), is_new, label, queue, who, _action())])
+        self.store.append([self._event(self._checked_row(row), is_new, label, queue, who, _action())])
         self._leases.pop(row, None)
 
     def _event(
@@ -323,9 +351,6 @@ class Session:
         listed = self.strata.listed
         same = listed == listed[row]
         return max(int(same.sum()) - sum(bool(same[r]) and a.by_hand for r, a in self.state.rows.items()), 1)
-
-    def _write(self, events: Sequence[Event]) -> None:
-        self.store.append(events)
 
     def _members(self, group: int) -> list[int]:
         if not 0 <= group < len(self.groups):

@@ -8,6 +8,8 @@ from openset.commands.demo import demo
 from openset.commands.export import export
 from openset.commands.fit import fit
 from openset.commands.look import compare, evaluate, inspect, report
+from openset.commands.promote import promote
+from openset.commands.review import review
 from openset.commands.sample import sample
 from openset.commands.score import score
 from openset.commands.simulate import simulate
@@ -15,5 +17,18 @@ from openset.commands.simulate import simulate
 
 def add_commands(app: typer.Typer) -> None:
     """Mount the commands on ``openset``."""
-    for command in (sample, fit, score, report, inspect, compare, evaluate, simulate, export, demo):
+    for command in (
+        sample,
+        fit,
+        review,
+        promote,
+        score,
+        report,
+        inspect,
+        compare,
+        evaluate,
+        simulate,
+        export,
+        demo,
+    ):
         app.command()(command)

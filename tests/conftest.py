@@ -42,6 +42,18 @@ def shared_data() -> Path:
 
 
 @pytest.fixture(scope="session")
+def browser():
+    """A headless Chromium, driven over a pipe."""
+    import browser as browsers
+
+    executable = browsers.find_chromium()
+    if executable is None:
+        pytest.skip("needs a browser: apt-get install chromium")
+    with browsers.Browser(executable) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
 def problem_files(tmp_path_factory) -> Path:
     """Files of a small problem with a new class, and a run fitted on them in ``run``."""
     import openset

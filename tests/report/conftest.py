@@ -1,4 +1,4 @@
-"""The helpers beside the tests are importable; a browser, where there is one."""
+"""The helpers beside the tests are importable."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-import browser as browsers
 import samples
 
 from openset.report import build
@@ -31,13 +30,3 @@ def data(synthetic):
 def amazon(shared_data):
     """A result on Amazon reviews with their texts."""
     return samples.amazon_result(shared_data)
-
-
-@pytest.fixture(scope="session")
-def browser():
-    """A headless Chromium, driven over a pipe."""
-    executable = browsers.find_chromium()
-    if executable is None:
-        pytest.skip("needs a browser: apt-get install chromium")
-    with browsers.Browser(executable) as running:
-        yield running

@@ -1,9 +1,14 @@
-"""Runs to review: of a table, of text and of pictures."""
+"""Runs to review; the helpers beside the tests are importable."""
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
 
 import openset
 from openset.review.session import Session

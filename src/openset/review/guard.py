@@ -106,7 +106,7 @@ class Guard:
         """The token in the address of the page itself; nowhere else is it looked for."""
         if scope["path"] != "/" or scope["method"] != "GET":
             return False
-        given = parse_qs(scope["query_string"].decode("latin-1")).get("token", [])
+        given = parse_qs(scope["query_string"].decode("latin-1"), keep_blank_values=True).get("token", [])
         return len(given) == 1 and hmac.compare_digest(given[0].encode(), self._token.encode())
 
     def _in_cookie(self, headers: dict[str, str]) -> bool:

@@ -264,9 +264,12 @@ $("name").addEventListener("input", () => setName($("name").value));
 $("annotator").addEventListener("change", () => { store("annotator", who()); next(state.queue); });
 
 // what others answer, or another tab, appears here too
-setInterval(() => {
-  if (!document.hidden && !state.busy) ask("/api/overview").then((overview) => { if (!state.busy) showOverview(overview); }).catch(() => {});
-}, 4000);
+function refresh() {
+  if (document.hidden || state.busy) return;
+  ask("/api/overview").then((overview) => { if (!state.busy) showOverview(overview); }).catch(() => {});
+}
+setInterval(refresh, 4000);
+document.addEventListener("visibilitychange", refresh);
 
 $("annotator").value = stored("annotator", "me");
 $("name").value = stored("name", "");

@@ -112,7 +112,6 @@ class Page:
         target = browser.command("Target.createTarget", url="about:blank")["targetId"]
         self._target = target
         self._session = browser.command("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
-        browser.events.clear()
         for domain in ("Page", "Runtime", "Log", "Network"):
             self.do(f"{domain}.enable")
         self.do("Emulation.setScriptExecutionDisabled", value=not scripts)
@@ -125,17 +124,26 @@ class Page:
         )
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.do("Emulation.setEmulatedMedia", features=[scheme])
-        self.url = Path(path).resolve().as_uri()
-        self.do("Page.navigate", url=self.url)
-        while not any(event["method"] == "Page.loadEventFired" for event in browser.events):
-            self.do("Runtime.evaluate", expression="1") if scripts else self.do("Page.getLayoutMetrics")
-            time.sleep(0.02)
+        self.url = str(path) if str(path).startswith("http") else Path(path).resolve().as_uri()
+        self._scripts = scripts
+        self.load("Page.navigate", url=self.url)
 
     def __enter__(self):
         return self
 
     def __exit__(self, *problem):
         self._browser.command("Target.closeTarget", targetId=self._target)
+
+    def load(self, method="Page.reload", **params):
+        """Go to a page, or load it again, and wait until it is there."""
+        before = self._loaded()
+        self.do(method, **params)
+        while self._loaded() == before:
+            self.do("Runtime.evaluate", expression="1") if self._scripts else self.do("Page.getLayoutMetrics")
+            time.sleep(0.02)
+
+    def _loaded(self):
+        return sum(event["method"] == "Page.loadEventFired" for event in self._events())
 
     def do(self, method, **params):
         return self._browser.command(method, self._session, **params)
@@ -147,12 +155,24 @@ class Page:
             raise RuntimeError(answer["exceptionDetails"])
         return answer["result"].get("value")
 
-    def key(self, key, code, number):
+    def wait(self, expression, seconds=20):
+        """Wait until a JavaScript expression is true."""
+        deadline = time.monotonic() + seconds
+        while not self.run(expression):
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"never true: {expression}")
+            time.sleep(0.01)
+
+    def press(self, letter, **more):
+        """One letter, as it is typed."""
+        self.key(letter, f"Key{letter.upper()}", ord(letter.upper()), **more)
+
+    def key(self, key, code, number, **more):
         text = {"text": "\r"} if key == "Enter" else {}
         for kind in ("keyDown", "keyUp"):
             self.do(
                 "Input.dispatchKeyEvent", type=kind, key=key, code=code, windowsVirtualKeyCode=number,
-                **(text if kind == "keyDown" else {}),
+                **(text if kind == "keyDown" else {}), **more,
             )  # fmt: skip
 
     def type(self, selector, text):

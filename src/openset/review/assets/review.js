@@ -81,7 +81,7 @@ function showOverview(overview) {
   const [sentence, sure] = finding(overview);
   $("finding").textContent = sentence;
   $("finding").classList.toggle("sure", sure);
-  $("summary-line").textContent = "New: " + percent(share.low) + " to " + percent(share.high) + ", after " + overview.answers + " answers";
+  $("summary-line").textContent = "New: " + percent(share.low) + " to " + percent(share.high) + " · " + overview.answers + " answers";
   const list = overview.list_is_called ? "rows called new" : "highest scores";
   $("measures").replaceChildren(
     measure("Share of new rows", share),
@@ -93,7 +93,7 @@ function showOverview(overview) {
   $("progress").textContent = overview.answers + " answers · " + overview.new + " new · " + overview.skipped + " skipped" + bulk +
     (overview.kappa === null ? "" : " · agreement κ " + overview.kappa.toFixed(2) + " on " + overview.common + " rows");
   $("learnt").textContent = overview.learnt_from
-    ? "The ranking learnt from " + overview.learnt_from + " answers; " + overview.changed + " rows came into the list's size."
+    ? "The ranking learnt from " + overview.learnt_from + " answers; that changed " + overview.changed + " of its " + overview.listed + " highest rows."
     : "The ranking is the model's own; it learns after every " + overview.refit_every + " answers.";
   $("agree-note").textContent = overview.disputed ? overview.disputed + " disputed" : "second opinions";
   showNames(overview.names);

@@ -15,7 +15,8 @@ export function make(tag, properties = {}, ...children) {
 
 export const percent = (share) => {
   const value = 100 * share;
-  return (value >= 10 || value === 0 ? value.toFixed(0) : value >= 0.095 ? value.toFixed(1) : "<0.1") + " %";
+  const digits = value >= 10 || value === Math.round(value) ? 0 : 1;
+  return (value > 0 && value < 0.05 ? "<0.1" : value.toFixed(digits)) + " %";
 };
 
 const LONG = 600;

@@ -15,9 +15,10 @@ import numpy as np
 ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "review")]
 
-from browser import Browser, find_chromium
-from openset.review.session import Session
-from serving import Serving
+from serving import Serving  # noqa: E402
+
+from browser import Browser, find_chromium  # noqa: E402
+from openset.review.session import Session  # noqa: E402
 
 SETTLED = "document.body.dataset.shown !== undefined && [...document.images].every(i => i.complete)"
 

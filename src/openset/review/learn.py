@@ -18,12 +18,12 @@ from openset.stats.neighbours import evenly_spaced
 
 DIMENSIONS = 64
 """Principal components that rows are compared in."""
-WRONG = 0.1
-"""Share of answers that may be wrong."""
+WRONG = 0.2
+"""Share of answers that may be wrong. More than people err, so that one answer alone never moves a whole region."""
 LOWEST, HIGHEST = -4.0, 2.0
 """Logits of the prior: rows in the middle of the target, and rows far above the threshold."""
-_SPREAD = 9.0
-_LINEAR = 1.0
+_SPREAD = 6.0
+_LINEAR = 0.5
 _BIAS = 1.0
 _TRUST = 0.5
 """Variances of the correction: near answers, along directions, for all rows alike, and of the prior's weight."""

@@ -288,7 +288,7 @@ class Session:
         if queue == AGREE:
             return self._to_agree(who, state)
         if queue == ESTIMATE:
-            free = (row for row in self.strata.order.tolist() if not state.by_hand(row) and row not in taken)
+            free = (row for row in map(int, self.strata.order) if not state.by_hand(row) and row not in taken)
             row = next(free, None)
             reason = (
                 ""

@@ -100,7 +100,7 @@ def tallies(
     so the sample is random however rows are chosen elsewhere.
     """
     counts = np.zeros((2, 3), dtype=int)
-    for row in order.tolist():
+    for row in map(int, order):  # mostly a few: no list of all rows is made
         if not state.by_hand(row):
             break
         is_new = state.rows[row].is_new

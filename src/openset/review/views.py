@@ -110,12 +110,11 @@ class Views:
         }
 
     def _group(self, number: int) -> dict[str, Any]:
-        audit = self.session.audit(number)
-        answered = sum(row in self.session.state.rows for row in audit.rows)
+        audit, answered = self.session.audit(number), self.session.state.rows
         return {
             "number": number,
             "size": len(audit.rows),
-            "answered": answered,
+            "answered": sum(row in answered for row in audit.rows),
             "audited": audit.audited,
             "needed": min(AUDIT, len(audit.rows)),
             "new": audit.new,

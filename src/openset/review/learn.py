@@ -19,7 +19,7 @@ from openset.stats.neighbours import evenly_spaced
 DIMENSIONS = 64
 """Principal components that rows are compared in."""
 WRONG = 0.2
-"""Share of answers that may be wrong. More than people err, so that one answer alone never moves a whole region."""
+"""Share of answers that may be wrong; more than people err, so that one answer alone moves no whole region."""
 LOWEST, HIGHEST = -4.0, 2.0
 """Logits of the prior: rows in the middle of the target, and rows far above the threshold."""
 _SPREAD = 6.0

@@ -1,4 +1,4 @@
-"""Draw the pictures of the review page: ``python docs/review/pictures.py RUN TRUTH.npy NEW FOLDER PREFIX``.
+"""Draw the review: ``python docs/figures/review_pictures.py RUN TRUTH.npy NEW NAME FOLDER PREFIX``.
 
 RUN is fitted on real rows, TRUTH has the target's classes; some rows are answered, then the page is drawn.
 """

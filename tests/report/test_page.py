@@ -85,6 +85,10 @@ def test_the_page_is_whole(outline, data):
     assert "labelled.parquet" in text and "9f86d081884c7d65" in text and "learning_rate" in text
 
 
+def test_the_page_names_the_command_that_opens_a_review(page):
+    assert "<code>openset review RUN</code>" in page
+
+
 def test_headings_do_not_skip_a_level_and_ids_are_unique(outline):
     levels = [int(tag[1]) for tag, _ in outline.elements if re.fullmatch("h[1-6]", tag)]
     assert levels[0] == 1 and levels.count(1) == 1

@@ -54,6 +54,11 @@ def test_another_file_is_no_log(tmp_path):
         Store(tmp_path / "review.sqlite")
 
 
+def test_a_folder_that_cannot_be_written_says_so(tmp_path):
+    with pytest.raises(PermissionError, match="cannot be opened"):
+        Store(tmp_path / "absent" / "review.sqlite")
+
+
 def test_two_writers_lose_nothing(tmp_path):
     stores = [Store(tmp_path / "review.sqlite") for _ in range(2)]
 

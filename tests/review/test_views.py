@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -49,14 +50,7 @@ def test_a_group_shows_the_rows_of_its_audit_first(views, session):
 
 def test_of_many_classes_the_most_probable_have_keys(views, session):
     session.classes = [f"c{i}" for i in range(12)]
-    session.result.scored.probabilities.flags.writeable = True
     wide = np.random.default_rng(0).random((500, 13))
-    object.__setattr__(session.result, "scored", _with(session.result.scored, wide))
+    session.result = replace(session.result, scored=replace(session.result.scored, probabilities=wide))
     keys = views._keys(7)
     assert len(keys) == 9 and keys[0] == f"c{wide[7, :-1].argmax()}"
-
-
-def _with(scored, probabilities):
-    from dataclasses import replace
-
-    return replace(scored, probabilities=probabilities)

@@ -18,8 +18,10 @@ from openset.stats.neighbours import evenly_spaced
 
 DIMENSIONS = 64
 """Principal components that rows are compared in."""
-WRONG = 0.2
-"""Share of answers that may be wrong; more than people err, so that one answer alone moves no whole region."""
+WRONG_ANSWERS = 5.0
+MOST_WRONG, FEWEST_WRONG = 0.2, 0.05
+"""Answers that may be wrong: five, but no larger and no smaller share. Among few answers one alone moves no whole
+region; among many they win over the prior."""
 LOWEST, HIGHEST = -4.0, 2.0
 """Logits of the prior: rows in the middle of the target, and rows far above the threshold."""
 _SPREAD = 6.0
@@ -95,11 +97,12 @@ def learn_ranking(evidence: Evidence, rows: Rows, is_new: NDArray[np.bool_]) -> 
     at, prior = evidence.points[rows], evidence.prior[rows]
     K = _kernel(at, prior, at, prior)
     answer = np.where(is_new, 1.0, -1.0)
+    wrong = max(FEWEST_WRONG, min(MOST_WRONG, WRONG_ANSWERS / len(rows)))
     correction, weights = np.zeros(len(rows)), np.zeros(len(rows))
     for _ in range(_STEPS):
         p = expit(prior + correction)
         agrees = expit(answer * (prior + correction))
-        right = (1 - WRONG) * agrees / ((1 - WRONG) * agrees + WRONG * (1 - agrees))
+        right = (1 - wrong) * agrees / ((1 - wrong) * agrees + wrong * (1 - agrees))
         soft = np.where(is_new, right, 1 - right)
         curvature = np.maximum(p * (1 - p), _FLATTEST)
         wanted = correction + (soft - p) / curvature

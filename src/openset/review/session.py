@@ -103,6 +103,10 @@ class Session:
         self.learnt_from = self.changed = self._learnt = 0
         self.refit()
 
+    def close(self) -> None:
+        """Close the log; nothing needs to be saved."""
+        self.store.close()
+
     # --- what there is
 
     @cached_property

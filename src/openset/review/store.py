@@ -77,13 +77,19 @@ class Store:
     def __init__(self, path: str | PathLike[str]) -> None:
         self.path = Path(path)
         self._lock = threading.Lock()
-        self._connection = sqlite3.connect(
-            self.path, timeout=_WAIT, check_same_thread=False, isolation_level=None
-        )
+        try:
+            self._connection = sqlite3.connect(
+                self.path, timeout=_WAIT, check_same_thread=False, isolation_level=None
+            )
+        except sqlite3.OperationalError as error:
+            raise PermissionError(f"{self.path} cannot be opened: {error}") from None
         try:
             self._connection.execute("PRAGMA journal_mode=WAL")
             self._connection.execute("PRAGMA synchronous=FULL")  # what was answered survives a power cut
             self._connection.executescript(_SCHEMA)
+        except sqlite3.OperationalError as error:
+            self._connection.close()
+            raise PermissionError(f"{self.path} cannot be written: {error}") from None
         except sqlite3.DatabaseError as error:
             self._connection.close()
             raise ValueError(f"{self.path} is no log of a review: {error}. Move it away to begin anew.") from None

@@ -36,6 +36,7 @@ class Views:
         self._typical = Typical(session.source.columns)
         self._words: dict[str, float] = {}
         self._lock = threading.Lock()
+        _ = session.groups  # what takes long is done before the page is open
         self.follow_ranking()
 
     def follow_ranking(self) -> None:
@@ -57,6 +58,7 @@ class Views:
         numbers = session.numbers()
         return {
             **plain(asdict(numbers)),
+            "annotator": session.annotator,
             "rows": len(session),
             "listed": int(session.strata.listed.sum()),
             "list_is_called": session.strata.is_called,

@@ -38,7 +38,7 @@ async function move(action) {
   }
 }
 
-const who = () => $("annotator").value.trim() || "me";
+const who = () => $("annotator").value.trim() || state.overview?.annotator || "me";
 const name = () => $("name").value.trim() || "new class";
 const say = (text) => { $("said").textContent = text; };
 
@@ -77,6 +77,7 @@ function showRow(row) {
 
 function showOverview(overview) {
   state.overview = overview;
+  $("annotator").value ||= overview.annotator;
   const { share, precision, recall, labelled, unclear } = overview.estimates;
   const [sentence, sure] = finding(overview);
   $("finding").textContent = sentence;
@@ -151,9 +152,10 @@ const answer = (verdict, label) => move(async () => {
   const row = state.row, queue = state.audit === null ? state.queue : "audit";
   const reply = await ask("/api/answer", { row: row.row, verdict, queue, label: verdict === "new" ? name() : label });
   showOverview(reply.overview);
-  say("Saved: " + (verdict === "new" ? "new, " + name() : verdict === "known" ? "known, " + (label ?? row.suggested) : "skipped"));
+  const saved = "Saved: " + (verdict === "new" ? "new, " + name() : verdict === "known" ? "known, " + (label ?? row.suggested) : "skipped");
   if (state.audit === null) showRow(reply.next);
   else await nextOfAudit();
+  say(saved + ". " + $("row-title").textContent + ". " + $("content").innerText.slice(0, 300));
 });
 
 const undo = () => move(async () => {
@@ -271,7 +273,7 @@ function refresh() {
 setInterval(refresh, 4000);
 document.addEventListener("visibilitychange", refresh);
 
-$("annotator").value = stored("annotator", "me");
+$("annotator").value = stored("annotator", "");
 $("name").value = stored("name", "");
 $("name").placeholder = "new class";
 if (matchMedia("(max-width: 60rem)").matches) $("panel").open = false;

@@ -87,15 +87,17 @@ class Session:
     ) -> None:
         from openset.pipeline.run import load_run
 
-        is_folder = isinstance(run, (str, PathLike))
-        self.result: Result = load_run(run) if is_folder else run  # type: ignore[assignment,arg-type]
-        where = store if store is not None else Path(run) / NAME if is_folder else ":memory:"  # type: ignore[arg-type]
-        self.folder = Path(run) if is_folder else None  # type: ignore[arg-type]
-        self.store = Store(where)
+        if isinstance(run, (str, PathLike)):
+            self.result: Result = load_run(run)
+            self.store = Store(Path(run) / NAME if store is None else store)
+        else:
+            self.result = run
+            self.store = Store(":memory:" if store is None else store)
         self.annotator = annotator
         self.batch = batch_of(self.result)
         self._lock = threading.RLock()
         self._events: list[Event] = []
+        self._state = ReviewState()
         self._leases: dict[int, tuple[str, float]] = {}
         scored, threshold = self.result.scored, self.result.model.threshold_
         self.strata = begin(self.store, self.batch, annotator, scored.novelty_score, threshold, seed)
@@ -143,16 +145,16 @@ class Session:
     def state(self) -> ReviewState:
         """What was answered, by anybody, until now."""
         with self._lock:
-            further = self.store.events(self.batch, self._events[-1].number if self._events else 0)
-            if further or not hasattr(self, "_state"):
+            further = self.store.events(self.batch, self._number)
+            if further:
                 self._events += further
                 self._state = reduce_events(self._events)
             return self._state
 
     @property
     def _number(self) -> int:
-        """The number of the last event."""
-        return self._events[-1].number if self.state is not None and self._events else 0
+        """The number of the last event that was read."""
+        return self._events[-1].number if self._events else 0
 
     # --- moves
 
@@ -248,7 +250,8 @@ class Session:
 
     def refit(self) -> bool:
         """Learn the ranking from the answers so far; whether there was anything new to learn from."""
-        number, (rows, is_new) = self._number, self.state.training()
+        with self._lock:
+            (rows, is_new), number = self.state.training(), self._number
         if number == self._learnt:
             return False
         ranking = learn_ranking(self.evidence, rows, is_new)
@@ -264,7 +267,9 @@ class Session:
     @property
     def due(self) -> bool:
         """Whether enough was answered, or taken back, to learn the ranking anew."""
-        return self._number - self._learnt >= REFIT_EVERY
+        with self._lock:
+            _ = self.state  # reads what others wrote
+            return self._number - self._learnt >= REFIT_EVERY
 
     def suggested(self, row: int) -> str:
         """The known class that the model finds nearest."""
@@ -294,14 +299,9 @@ class Session:
         if queue == ESTIMATE:
             free = (row for row in map(int, self.strata.order) if not state.by_hand(row) and row not in taken)
             row = next(free, None)
-            reason = (
-                ""
-                if row is None
-                else "drawn at random from the list"
-                if self.strata.listed[row]
-                else "drawn at random"
-            )
-            return None if row is None else Suggestion(row, reason)
+            if row is None:
+                return None
+            return Suggestion(row, f"drawn at random from the {'list' if self.strata.listed[row] else 'rest'}")
         answered = np.zeros(len(self), dtype=bool)
         answered[[*state.rows, *taken]] = True
         medoids = [group.medoid for group in self.groups.groups]

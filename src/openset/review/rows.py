@@ -144,5 +144,5 @@ def _is_number(value: Any) -> bool:
 
 
 def _shown(value: Any) -> str:
-    text = f"{value:.6g}" if isinstance(value, float) else "" if value is None else str(value)
+    text = f"{value:.5g}" if isinstance(value, float) else "" if value is None else str(value)
     return text[:_MOST_VALUE]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import Any
@@ -35,3 +36,11 @@ def shortened(text: str, limit: int) -> str:
     ('open-set', 'open…')
     """
     return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+_WIDTH = 78
+
+
+def wrapped(head: str, text: str) -> list[str]:
+    """Lines of a text behind ``head``, indented alike."""
+    return textwrap.wrap(text, _WIDTH, initial_indent=head, subsequent_indent=" " * len(head)) or [head.rstrip()]

@@ -16,6 +16,7 @@ from openset.commands.console import (
     show_json,
     show_text,
 )
+from openset.commands.options import Carry, split_columns
 
 
 def score(
@@ -24,6 +25,7 @@ def score(
     data: Annotated[Path, typer.Argument(metavar="DATA", help="Rows to score, with the run's columns.")],
     out: Annotated[Path, typer.Option(help="File to write; its extension says the format.")],
     id: Annotated[str | None, typer.Option(metavar="COL", help="Another id column than the run's.")] = None,
+    carry: Carry = None,
     fdr: Annotated[
         float | None, typer.Option(help="Mark rows to list at this false discovery rate; reads DATA twice.")
     ] = None,
@@ -70,7 +72,14 @@ def score(
         from openset.pipeline.score import score as score_data
 
         answer = score_data(
-            run, data, out, id=id, fdr=fdr, max_density_ratio=max_density_ratio, progress=not quiet
+            run,
+            data,
+            out,
+            id=id,
+            carry=split_columns(carry),
+            fdr=fdr,
+            max_density_ratio=max_density_ratio,
+            progress=not quiet,
         )
         failed = fail_if_novel is not None and answer.called_share.value > fail_if_novel
         if as_json:

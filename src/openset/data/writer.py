@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from openset._utils.extras import require
 from openset._utils.files import check_parent, extension, replacing
@@ -21,7 +20,8 @@ from openset._utils.text import listed
 
 _ROW_GROUP = 2**17  # rows
 
-Columns = Mapping[str, NDArray[Any]]
+Columns = Mapping[str, Any]
+"""Columns by name: numpy or Arrow arrays."""
 Write = Callable[[Columns], None]
 
 
@@ -155,7 +155,8 @@ def _json_lines(path: Path, *, packed: bool = False) -> Iterator[Write]:
 
 def _write_lines(file: Any, columns: Columns) -> None:
     for row in zip(*(column.tolist() for column in columns.values()), strict=True):
-        file.write(json.dumps(dict(zip(columns, row, strict=True)), ensure_ascii=False).encode() + b"\n")
+        line = json.dumps(dict(zip(columns, row, strict=True)), ensure_ascii=False, default=str)  # dates as text
+        file.write(line.encode() + b"\n")
 
 
 @contextmanager
@@ -168,7 +169,8 @@ def _npz(path: Path) -> Iterator[Write]:
         for name, column in columns.items():
             if name not in waiting:
                 waiting[name] = files.enter_context(tempfile.TemporaryFile(dir=path.parent))  # noqa: SIM115
-            plain = column.astype(str) if column.dtype == object else column
+            values = column if isinstance(column, np.ndarray) else column.to_numpy(zero_copy_only=False)
+            plain = values.astype(str) if values.dtype == object else values
             np.lib.format.write_array(waiting[name], plain, allow_pickle=False)
             batches.setdefault(name, []).append((len(plain), plain.dtype))
 

@@ -1,9 +1,7 @@
-"""CSV and TSV files, plain or gzipped, parsed by pyarrow in chunks of bounded memory."""
+"""CSV and TSV files, plain or packed by gzip or zstd, parsed by pyarrow in chunks of bounded memory."""
 
 from __future__ import annotations
 
-import gzip
-import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -13,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from openset._utils.extras import require
-from openset._utils.files import extension, is_packed
+from openset._utils.files import extension, packing
 from openset.data.readers.columns import kind_of
 from openset.data.readers.source import SAMPLE, Chunk, Source, refuse_repeated, slices
 
@@ -71,7 +69,7 @@ def _batches(path: Path, columns: list[str] | None, note: Callable[[Any], str]) 
     import pyarrow as pa
     import pyarrow.csv as csv
 
-    delimiter = "\t" if extension(path) in (".tsv", ".tsv.gz") else ","
+    delimiter = "\t" if extension(path).startswith(".tsv") else ","
     read = csv.ReadOptions(use_threads=False, block_size=_BLOCK_BYTES)
     parse = csv.ParseOptions(delimiter=delimiter, newlines_in_values=True, invalid_row_handler=note)
     try:
@@ -100,15 +98,16 @@ def _unpacked(path: Path) -> Any:
     """The unpacked bytes. pyarrow alone detects gzip only where the extension is in lower case."""
     import pyarrow as pa
 
-    return pa.input_stream(str(path), compression="gzip" if is_packed(path) else None)
+    return pa.input_stream(str(path), compression=packing(path))
 
 
 def _first_bytes(path: Path) -> bytes:
     try:
-        with gzip.open(path) if is_packed(path) else path.open("rb") as file:
-            return file.read(4)
-    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise ValueError(f"{path} is not a readable gzip file: {error}") from None
+        with _unpacked(path) as file:
+            head: bytes = file.read(4)
+            return head
+    except OSError as error:
+        raise ValueError(f"{path} is not a readable {packing(path)} file: {error}") from None
 
 
 def _field_count(row: Any) -> str:

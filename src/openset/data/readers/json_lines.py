@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import zlib
 from collections.abc import Iterator, Sequence
@@ -13,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from openset._utils.files import is_packed
+from openset._utils.extras import require
+from openset._utils.files import packing
 from openset.data.readers.columns import kind_of
 from openset.data.readers.source import SAMPLE, Chunk, Source
 
@@ -48,12 +50,19 @@ def _chunks(path: Path, columns: Sequence[str], batch_rows: int | None) -> Itera
 def read_json_lines(path: Path) -> Iterator[dict[str, Any] | str]:
     """Yield the object of each line that is not blank, or a text that says what is wrong with the line."""
     try:
-        with gzip.open(path) if is_packed(path) else path.open("rb") as lines:
+        with _opened(path) as lines:
             for line in lines:
                 if line.strip():
                     yield _parse(line)
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise ValueError(f"{path} is not a whole gzip file ({error}): download or write it again.") from None
+
+
+def _opened(path: Path) -> Any:
+    if packing(path) == "zstd":
+        pa = require("pyarrow", "Reading zstd files", "data")
+        return io.BufferedReader(pa.input_stream(str(path), compression="zstd"))
+    return gzip.open(path) if packing(path) else path.open("rb")
 
 
 def _parse(line: bytes) -> dict[str, Any] | str:

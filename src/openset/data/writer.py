@@ -70,7 +70,7 @@ def _arrow_writer(open_sink: Callable[[Path, Any, ExitStack], Any]) -> Any:
 
         def write(columns: Columns) -> None:
             nonlocal sink, schema
-            arrays = {name: pa.array(column) for name, column in columns.items()}
+            arrays = {name: _as_arrow(column) for name, column in columns.items()}
             if sink is None:
                 schema = pa.schema([(name, array.type) for name, array in arrays.items()])
                 sink = open_sink(path, schema, files)
@@ -92,6 +92,16 @@ def _arrow_writer(open_sink: Callable[[Path, Any, ExitStack], Any]) -> Any:
                 sink.close()
 
     return opened
+
+
+def _as_arrow(column: NDArray[Any]) -> Any:
+    """An Arrow array; whole numbers that no Arrow type holds together, below 0 and from 2**63 on, as text."""
+    import pyarrow as pa
+
+    try:
+        return pa.array(column)
+    except (OverflowError, pa.ArrowInvalid):
+        return pa.array([str(value) for value in column.tolist()])
 
 
 def _parquet(path: Path, schema: Any, files: ExitStack) -> Any:

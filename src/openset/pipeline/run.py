@@ -298,7 +298,7 @@ def _environment() -> Environment:
 
 
 def _path(data: Any) -> str | None:
-    return str(Path(data).expanduser().resolve()) if isinstance(data, (str, Path)) else None
+    return os.path.realpath(Path(data).expanduser()) if isinstance(data, (str, Path)) else None
 
 
 def _describe(data: RunData, encoder: Encoder | None) -> Data:

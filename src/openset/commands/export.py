@@ -27,8 +27,11 @@ def export(
     Example: openset export run --onnx model.onnx
     """
     with helpful_errors(verbose):
+        from openset._utils.files import check_not_input
         from openset.pipeline.result import load_model, read_summary
 
+        if onnx.suffix != ".onnx":
+            check_not_input(onnx, run)
         summary = read_summary(run)
         model = load_model(run)
         model.to_onnx(onnx)

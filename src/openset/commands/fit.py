@@ -92,6 +92,7 @@ def fit(
     """
     with helpful_errors(verbose, context):
         from openset._utils.extras import require
+        from openset._utils.files import check_not_input
         from openset.pipeline.result import check_free
         from openset.pipeline.settings import read_settings
 
@@ -99,6 +100,7 @@ def fit(
         if asked.source is None or asked.target is None or out is None:
             raise ValueError(_missing(asked))
         check_free(out, overwrite=overwrite)
+        check_not_input(out, asked.source, asked.target)
         require("pyarrow", "Writing the scored target", "data")
 
         from openset.pipeline.run import run_with

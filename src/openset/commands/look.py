@@ -36,10 +36,13 @@ def report(
     Example: openset report run --no-examples
     """
     with helpful_errors(verbose):
+        from openset._utils.files import check_not_input
         from openset.pipeline.result import REPORT
         from openset.pipeline.run import load_run
 
         page = out or run / REPORT
+        if page.name != REPORT:
+            check_not_input(page, run)
         load_run(run).report(page, examples=examples)
         if as_json:
             show_json({"out": str(page)})

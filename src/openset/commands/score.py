@@ -35,6 +35,9 @@ def score(
         float | None,
         typer.Option(metavar="SHARE", help="Exit with code 3 if a larger share of rows is called new."),
     ] = None,
+    csv_safe: Annotated[
+        bool, typer.Option("--csv-safe", help="For spreadsheets: no text in a CSV file is a formula.")
+    ] = False,
     quiet: Quiet = False,
     verbose: Verbose = False,
     as_json: AsJson = False,
@@ -57,6 +60,9 @@ def score(
     on average, if known rows are at most --max-density-ratio times as common as
     in the source.
 
+    With --csv-safe ids and labels that begin like a formula (= + - @) get an
+    apostrophe before them, for a CSV file that others open in a spreadsheet.
+
     Exit codes: 0 done, 3 too many rows called new, 2 wrong input or usage, 1
     anything else, 130 interrupted.
 
@@ -70,7 +76,14 @@ def score(
         from openset.pipeline.score import score as score_data
 
         answer = score_data(
-            run, data, out, id=id, fdr=fdr, max_density_ratio=max_density_ratio, progress=not quiet
+            run,
+            data,
+            out,
+            id=id,
+            fdr=fdr,
+            max_density_ratio=max_density_ratio,
+            csv_safe=csv_safe,
+            progress=not quiet,
         )
         failed = fail_if_novel is not None and answer.called_share.value > fail_if_novel
         if as_json:

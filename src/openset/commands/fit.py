@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from openset._utils.downloads import downloads
 from openset.commands.console import AsJson, Quiet, Verbose, helpful_errors, show_json, show_text
 from openset.commands.options import (
     Align,
+    AllowDownload,
     Drop,
     Encoder,
     Features,
@@ -47,6 +49,7 @@ def fit(
     image: Image = None,
     id: Annotated[str | None, typer.Option(metavar="COL", help="Column that tells target rows apart.")] = None,
     encoder: Encoder = None,
+    allow_download: AllowDownload = False,
     method: Method = None,
     fpr: Fpr = None,
     fdr: Annotated[
@@ -90,7 +93,7 @@ def fit(
 
     Example: openset fit known.parquet new.parquet --label kind --out run
     """
-    with helpful_errors(verbose, context):
+    with helpful_errors(verbose, context), downloads(allow_download):
         from openset._utils.extras import require
         from openset._utils.files import check_not_input
         from openset.pipeline.result import check_free

@@ -56,6 +56,9 @@ Set = Annotated[
     typer.Option("--set", metavar="NAME=VALUE", help="A parameter of the method; repeatable."),
 ]
 SkipBad = Annotated[bool | None, typer.Option("--skip-bad", help="Skip rows with missing or unusable values.")]
+AllowDownload = Annotated[
+    bool, typer.Option("--allow-download", help="An encoder may be downloaded from its hub.")
+]
 IgnoreTargetLabels = Annotated[
     bool | None, typer.Option("--ignore-target-labels", help="Accept a TARGET that has labels, and ignore them.")
 ]

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from openset._utils.downloads import downloads
 from openset.commands.console import (
     TOO_MANY_NOVEL,
     AsJson,
@@ -16,6 +17,7 @@ from openset.commands.console import (
     show_json,
     show_text,
 )
+from openset.commands.options import AllowDownload
 
 
 def score(
@@ -35,6 +37,7 @@ def score(
         float | None,
         typer.Option(metavar="SHARE", help="Exit with code 3 if a larger share of rows is called new."),
     ] = None,
+    allow_download: AllowDownload = False,
     csv_safe: Annotated[
         bool, typer.Option("--csv-safe", help="For spreadsheets: no text in a CSV file is a formula.")
     ] = False,
@@ -68,7 +71,7 @@ def score(
 
     Example: openset score run march.parquet --out march_scored.parquet
     """
-    with helpful_errors(verbose, context):
+    with helpful_errors(verbose, context), downloads(allow_download):
         from openset._utils.params import check_number
 
         if fail_if_novel is not None:

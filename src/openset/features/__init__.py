@@ -10,9 +10,18 @@ They need the extra ``encoders``.
 
 from __future__ import annotations
 
+from openset._utils.downloads import downloads
 from openset.features.cache import FeatureCache
 from openset.features.encode import encode_images, encode_texts, load_encoder
 from openset.features.images import ImageEncoder
 from openset.features.text import TextEncoder
 
-__all__ = ["FeatureCache", "ImageEncoder", "TextEncoder", "encode_images", "encode_texts", "load_encoder"]
+__all__ = [
+    "FeatureCache",
+    "ImageEncoder",
+    "TextEncoder",
+    "downloads",
+    "encode_images",
+    "encode_texts",
+    "load_encoder",
+]

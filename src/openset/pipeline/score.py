@@ -130,6 +130,8 @@ def _scored(
             X = maker(records)
             found = predictions(model, X)
             return scored_table(model, found, ids), counter.facts_of(X, found, records.rows)
+        except ParameterError:  # not of a row
+            raise
         except ValueError as error:
             raise ValueError(f"counted from row {records.rows[0]} of the data: {error}") from None
 

@@ -12,8 +12,8 @@ import pytest
 
 import openset
 from net.fixture import FOLDERS
-from openset.pipeline.result import read_summary
 from openset.pipeline.data_used import EncodedColumn
+from openset.pipeline.result import read_summary
 from openset.pipeline.summary import ClassShares, Group, Groups, Head, ListedRows, Share
 from product_files import frame, make_rows
 

@@ -31,8 +31,11 @@ def export(
     Example: openset export run --onnx model.onnx
     """
     with helpful_errors(verbose):
+        from openset._utils.files import check_not_input
         from openset.pipeline.export import export_run
 
+        if onnx.suffix != ".onnx":
+            check_not_input(onnx, run)
         exported = export_run(run, onnx)
         if as_json:
             show_json({"out": str(onnx), **exported.to_dict()})

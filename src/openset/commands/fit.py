@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from openset._utils.downloads import downloads
 from openset.commands.console import AsJson, Quiet, Verbose, helpful_errors, show_json, show_text
 from openset.commands.options import (
     Align,
+    AllowDownload,
     As,
     Carry,
     Drop,
@@ -51,6 +53,7 @@ def fit(
     id: Annotated[str | None, typer.Option(metavar="COL", help="Column that tells target rows apart.")] = None,
     carry: Carry = None,
     encoder: Encoder = None,
+    allow_download: AllowDownload = False,
     method: Method = None,
     fpr: Fpr = None,
     fdr: Annotated[
@@ -103,8 +106,9 @@ def fit(
     openset fit known.csv new.csv --label kind --id ticket --text review --as
     zip=category --drop 'internal_*' --carry review,amount --out run
     """
-    with helpful_errors(verbose, context):
+    with helpful_errors(verbose, context), downloads(allow_download):
         from openset._utils.extras import require
+        from openset._utils.files import check_not_input
         from openset.pipeline.result import check_free
         from openset.pipeline.settings import read_settings
 
@@ -112,6 +116,7 @@ def fit(
         if asked.source is None or asked.target is None or out is None:
             raise ValueError(_missing(asked))
         check_free(out, overwrite=overwrite)
+        check_not_input(out, asked.source, asked.target)
         require("pyarrow", "Writing the scored target", "data")
 
         from openset.pipeline.run import run_with

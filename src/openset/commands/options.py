@@ -71,6 +71,9 @@ Set = Annotated[
 SkipBad = Annotated[
     bool | None, typer.Option("--skip-bad", help="Skip rows that cannot be read, or whose id came before.")
 ]
+AllowDownload = Annotated[
+    bool, typer.Option("--allow-download", help="An encoder may be downloaded from its hub.")
+]
 IgnoreTargetLabels = Annotated[
     bool | None, typer.Option("--ignore-target-labels", help="Accept a TARGET that has labels, and ignore them.")
 ]

@@ -10,6 +10,7 @@ Encoders need the extra ``encoders``; what they compute is cached on disk.
 
 from __future__ import annotations
 
+from openset._utils.downloads import downloads
 from openset.features.cache import FeatureCache
 from openset.features.encode import encode_images, encode_texts, load_encoder
 from openset.features.images import ImageEncoder
@@ -21,6 +22,7 @@ __all__ = [
     "ImageEncoder",
     "TableFeatures",
     "TextEncoder",
+    "downloads",
     "encode_images",
     "encode_texts",
     "load_encoder",

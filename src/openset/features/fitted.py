@@ -6,6 +6,7 @@ import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from openset._utils.files import write_atomically
 from openset._utils.typed import read_as, read_json
 from openset._version import __version__
 from openset.features.table.fitted import FittedTable
@@ -48,7 +49,7 @@ class FittedFeatures:
 
 def write_features(fitted: FittedFeatures, path: Path) -> None:
     """Write what was fitted to a JSON file."""
-    path.write_text(json.dumps(asdict(fitted), ensure_ascii=False, allow_nan=False), encoding="utf-8")
+    write_atomically(path, json.dumps(asdict(fitted), ensure_ascii=False, allow_nan=False).encode())
 
 
 def read_features(path: Path) -> FittedFeatures | None:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as dump_tensors
 
+from openset._utils.files import write_atomically
 from openset._utils.typed import read_as
 from openset._version import __version__
 from openset.data.readers.records import Records
@@ -146,7 +147,7 @@ def write_profile(profile: FitProfile, path: Path) -> None:
         tensors |= {"low": ranges.low, "high": ranges.high}
     header = {_ABOUT: json.dumps(asdict(about), ensure_ascii=False)}
     contiguous = {name: np.ascontiguousarray(tensor) for name, tensor in tensors.items()}
-    path.write_bytes(dump_tensors(contiguous, metadata=header))
+    write_atomically(path, dump_tensors(contiguous, metadata=header))
 
 
 def read_profile(path: Path) -> FitProfile | None:

@@ -10,7 +10,13 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from openset._utils.files import check_folder_replaceable, replacing_folder
+from openset._utils.files import (
+    check_folder_replaceable,
+    check_not_input,
+    recover,
+    replacing_folder,
+    write_atomically,
+)
 from openset._utils.text import listed
 from openset._utils.typed import read_as, read_json
 from openset.errors import Parameter, ParameterError
@@ -102,13 +108,14 @@ class Result:
 
         path = Path(folder)
         check_free(path, overwrite=overwrite)
-        with replacing_folder(path) as temporary:
+        check_not_input(path, self.summary.settings.source, self.summary.settings.target)
+        with replacing_folder(path, overwrite=overwrite) as temporary:
             self.model.save(temporary / MODEL)
             with writing_table(temporary / SCORED) as write:
                 write(self.scored.columns())
             content = json.dumps(self.summary.to_dict(), indent=1, ensure_ascii=False, allow_nan=False)
-            (temporary / RESULT).write_text(content, encoding="utf-8")
-            (temporary / SETTINGS).write_text(to_toml(self.summary.settings), encoding="utf-8")
+            write_atomically(temporary / RESULT, content.encode())
+            write_atomically(temporary / SETTINGS, to_toml(self.summary.settings).encode())
             if self.fitted_features is not None:
                 write_features(self.fitted_features, temporary / FEATURES)
             profile = make_profile(self.made_source, self.made_target, self.source, self.target)
@@ -120,6 +127,7 @@ class Result:
         from openset.report.build import build
         from openset.report.page import write_report
 
+        check_not_input(Path(path), self.summary.settings.source, self.summary.settings.target)
         write_report(build(self), path, examples=examples)
 
     def _repr_html_(self) -> str:
@@ -142,6 +150,7 @@ class Result:
 
 def check_free(folder: Path, *, overwrite: bool) -> None:
     """Raise an error unless a run can be written there: the folder is empty, absent, or a run to replace."""
+    recover(folder)
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"{folder} is a file: a run is written to a folder.")
     check_folder_replaceable(folder)
@@ -161,6 +170,7 @@ def check_free(folder: Path, *, overwrite: bool) -> None:
 def read_summary(folder: str | PathLike[str]) -> ResultSummary:
     """The summary of a run that was saved."""
     path = Path(folder) / RESULT
+    recover(Path(folder))
     try:
         content = read_json(path)
     except (FileNotFoundError, NotADirectoryError):

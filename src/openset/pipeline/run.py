@@ -337,7 +337,7 @@ def _environment() -> Environment:
 
 
 def _path(data: Any) -> str | None:
-    return str(Path(data).expanduser().resolve()) if isinstance(data, (str, Path)) else None
+    return os.path.realpath(Path(data).expanduser()) if isinstance(data, (str, Path)) else None
 
 
 def _names(given: str | Sequence[str] | None) -> tuple[str, ...] | None:

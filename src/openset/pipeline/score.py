@@ -6,12 +6,14 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from openset._utils.files import check_not_input
 from openset._utils.progress import progress_bar
 from openset._utils.threads import mapped_ahead, one_ahead, torch_on_one_thread
 from openset.data.readers.open import open_source
@@ -42,6 +44,7 @@ def score(
     carry: str | Sequence[str] | None = None,
     fdr: float | None = None,
     max_density_ratio: float | None = None,
+    csv_safe: bool = False,
     batch_rows: int = BATCH_ROWS,
     progress: bool = False,
 ) -> BatchAnswer:
@@ -59,6 +62,9 @@ def score(
     average, if known rows are at most ``max_density_ratio`` times as common as in the source (None: as the run
     assumes). It takes the p-values of all rows, so ``data`` is then read and scored twice. The promise is for
     rows that the run was not fitted on: the fitted target's are in the run, from ``openset.run(..., fdr=...)``.
+
+    ``csv_safe`` puts an apostrophe before text that a spreadsheet would run as a formula, in ids and labels of a
+    CSV file: for files that others open, where ids or labels come from strangers.
     """
     if max_density_ratio is not None and fdr is None:
         given = Parameter("max_density_ratio", max_density_ratio)
@@ -69,7 +75,8 @@ def score(
     carried = (carry,) if isinstance(carry, str) else None if carry is None else tuple(carry)
     id = settings.id if id is None else id
     settings = replace(settings, fdr=fdr, max_density_ratio=ratio, id=id, carry=carried)
-    _check_out(Path(out), data)
+    check_writable(Path(out), csv_safe=csv_safe)
+    check_not_input(Path(out), run, data)
     source = open_source(data)
     fitted = read_features(Path(run) / FEATURES)
     batches = stream(settings, source, batch_rows, fitted)
@@ -78,9 +85,10 @@ def score(
     reads_numbers = settings.text is None and settings.image is None
     on_one_thread = reads_numbers and isinstance(model, NetworkClassifier)
     counter = FactCounter(profile)
+    write = partial(_write, partial(writing_table, Path(out), csv_safe=csv_safe), progress)
     with torch_on_one_thread() if on_one_thread else nullcontext(1) as workers:
         if fdr is None:
-            _write(Path(out), _scored(model, maker, batches, workers, counter, settings.id), progress)
+            write(_scored(model, maker, batches, workers, counter, settings.id))
         else:
             first = _scored(model, maker, batches, workers, FactCounter(None), settings.id)
             seen = _count_p_values(first, progress)
@@ -89,15 +97,8 @@ def score(
             second = stream(settings, source, batch_rows, fitted)
             again = _scored(model, maker, second, workers, counter, settings.id)
             marked = (replace(scored, novel_at_fdr=scored.p_value <= limit) for scored in again)
-            _write(Path(out), marked, progress, expected=seen.total())
+            write(marked, expected=seen.total())
     return answer_of(counter.facts, profile, summary, source, settings.id)
-
-
-def _check_out(out: Path, data: Any) -> None:
-    check_writable(out)
-    is_path = isinstance(data, (str, PathLike))
-    if is_path and Path(data).exists() and out.exists() and out.samefile(data):
-        raise ValueError(f"{out} is the data itself, which would be lost: write the scores to another file.")
 
 
 def _count_p_values(tables: Iterator[ScoredTable], progress: bool) -> Counter[float]:
@@ -111,10 +112,10 @@ def _count_p_values(tables: Iterator[ScoredTable], progress: bool) -> Counter[fl
     return seen
 
 
-def _write(out: Path, tables: Iterator[ScoredTable], progress: bool, expected: int | None = None) -> None:
+def _write(opened: Any, progress: bool, tables: Iterator[ScoredTable], expected: int | None = None) -> None:
     """Write every table; another number of rows than expected is an error."""
     done = 0
-    with writing_table(out) as write, progress_bar("scoring", enabled=progress) as update:
+    with opened() as write, progress_bar("scoring", enabled=progress) as update:
         for scored in tables:
             write(scored.columns())
             done += len(scored)
@@ -141,6 +142,8 @@ def _scored(
             made = maker(records)
             found = predictions(model, made.X)
             return scored_table(model, found, records, id_name), counter.facts_of(made, found, records.rows)
+        except ParameterError:  # not of a row
+            raise
         except ValueError as error:
             raise ValueError(f"counted from row {records.rows[0]} of the data: {error}") from None
 

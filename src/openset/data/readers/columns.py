@@ -164,6 +164,8 @@ def read_keys(
         elif found is None:
             what = "bytes that are not UTF-8 text" if isinstance(value, bytes) else _shown(value)
             problems[row] = f"column {name!r} holds {what}, not a number or text"
+        elif found == "number" and not _in_64_bits(value):
+            problems[row] = f"column {name!r} holds a whole number beyond 64 bits: write it as text"
         elif found != (kind := kind or found):
             problems[row] = f"column {name!r} mixes types: it holds {_shown(value)} after rows of {kind}"
     blank: Any = "" if kind == "text" else False if kind == "boolean" else 0
@@ -178,6 +180,10 @@ def _as_narrow(values: list[Any]) -> NDArray[Any]:
     if array.dtype.kind != "f" or not all(isinstance(value, int) for value in values):
         return array
     return np.asarray(values, dtype=np.uint64) if min(values) >= 0 else as_objects(values)
+
+
+def _in_64_bits(value: Any) -> bool:
+    return not isinstance(value, int) or -(2**63) <= value < 2**64
 
 
 def has_value(column: Any) -> bool:

@@ -14,6 +14,7 @@ from openset._utils.extras import require
 from openset._utils.files import existing, extension
 from openset._utils.text import listed
 from openset.data.readers.arrow_files import open_ipc, open_parquet
+from openset.data.readers.boundary import refuse_special
 from openset.data.readers.columns import arrow_kind, is_arrow, kind_of
 from openset.data.readers.csv_files import open_csv
 from openset.data.readers.images import open_image_folder
@@ -60,6 +61,7 @@ def open_source(source: Any) -> Source:
             raise FileNotFoundError(f"{source} matches no file. Give a pattern such as 'data/*.parquet'.")
         return open_parts(str(source), paths, _open_file)
     path = existing(source, "Give the path of a table, an array file or a folder of images.")
+    refuse_special(path)
     if path.is_dir():
         paths = parts_in(path, tuple(OPENERS))
         return open_parts(str(path), paths, _open_file) if paths else open_image_folder(path)

@@ -118,9 +118,10 @@ class SeenIds:
         """
         if ids.dtype.kind == "f":
             keys = ids.astype(np.float64).view(np.int64)
+        elif ids.dtype.kind in "ib" or (ids.dtype.kind == "u" and (ids < 2**63).all()):
+            keys = ids.astype(np.int64)
         else:
-            is_integer = ids.dtype.kind in "iub"
-            keys = ids.astype(np.int64) if is_integer else np.fromiter(map(hash, ids.tolist()), np.int64)
+            keys = np.fromiter(map(_key, ids.tolist()), np.int64)
         if (keys[1:] > keys[:-1]).all():  # ids in order, as most files have them
             unique, first = keys, np.arange(len(keys))
         else:
@@ -138,3 +139,10 @@ class SeenIds:
             last = self._runs.pop()
             self._runs[-1] = np.sort(np.concatenate([self._runs[-1], last]), kind="stable")
         return again
+
+
+def _key(value: Any) -> int:
+    """An integer as itself if it has 64 bits, and else a hash: Python's own is the same for -1 and -2."""
+    if isinstance(value, int):
+        return value if value < 2**63 else hash(str(value))
+    return hash(value)

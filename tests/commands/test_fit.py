@@ -273,7 +273,9 @@ def test_target_labels_can_be_ignored_and_bad_rows_skipped(problem_files, tmp_pa
     labelled_target(tmp_path)
     done = fit(tmp_path, tmp_path / "run", "--ignore-target-labels", "--skip-bad")
     assert done.exit_code == 0, done.output
-    assert "Skipped 1 target rows that could not be used." in done.output and "source rows that" not in done.output
+    assert (
+        "Skipped 1 target rows that could not be used." in done.output and "source rows that" not in done.output
+    )
     assert pd.read_parquet(tmp_path / "run" / "scored_target.parquet")["rid"].tolist() == [
         f"t{row}" for row in range(400) if row != 7
     ]

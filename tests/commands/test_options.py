@@ -49,7 +49,10 @@ def test_a_kind_without_a_column_is_told(given):
 
 def test_every_setting_is_an_option_of_fit():
     names = {option.name for option in typer.main.get_command(app).commands["fit"].params}
-    assert {field.name for field in fields(RunSettings)} - names == {"parameters", "kinds"} and {"set_", "as_"} <= names
+    assert {field.name for field in fields(RunSettings)} - names == {"parameters", "kinds"} and {
+        "set_",
+        "as_",
+    } <= names
 
 
 def test_methods_complete():

@@ -52,8 +52,10 @@ def test_wrong_input_gives_one_message_and_no_file(problem_files, tmp_path):
             (tmp_path / "bad.csv", "--out", tmp_path / "x.csv"),
             "Every row must be scored: fix them first.",
         ),
-        ((tmp_path / "words.csv", "--out", tmp_path / "x.csv"),
-         "column 'height' holds numbers in the fit, and now categories, such as 'tall': correct it."),
+        (
+            (tmp_path / "words.csv", "--out", tmp_path / "x.csv"),
+            "column 'height' holds numbers in the fit, and now categories, such as 'tall': correct it.",
+        ),
         ((tmp_path / "less.csv", "--out", tmp_path / "x.csv"), "no column 'height'; it has width, weight, rid."),
         ((data, "--out", tmp_path / "x.csv", "--carry", "heigth"), "--carry heigth is no column of"),
         ((data, "--out", tmp_path / "x.csv", "--fdr", "0"), "error: --fdr 0.0 is not valid"),

@@ -171,7 +171,9 @@ def test_without_a_profile_the_answer_says_that_nothing_could_be_compared():
     counter = FactCounter(None)
     index = np.zeros(300, np.intp)
     counter.add(
-        counter.facts_of(made(draw(300, 2)), Predictions(np.array(["cat", "novel"]), index, index, index, index), index)
+        counter.facts_of(
+            made(draw(300, 2)), Predictions(np.array(["cat", "novel"]), index, index, index, index), index
+        )
     )
     found = answer_of(counter.facts, None, FIT, Source("x", Path(), {"zip": "number"}, None), None)
     assert found.moved.answer == "unknown" and not found.ranges_compared and found.new_columns == []

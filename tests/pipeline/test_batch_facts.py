@@ -60,7 +60,10 @@ def test_facts_do_not_depend_on_how_the_batch_is_cut(cuts):
 
 
 def test_facts_that_were_found_in_threads_before_others_were_added_are_the_same():
-    counter, parts = FactCounter(make_profile(made(FIT), made(FIT), RECORDS, RECORDS)), np.split(np.arange(1500), 6)
+    counter, parts = (
+        FactCounter(make_profile(made(FIT), made(FIT), RECORDS, RECORDS)),
+        np.split(np.arange(1500), 6),
+    )
     found = [counter.facts_of(made(ROWS[part]), predicted(NOVEL[part]), part) for part in parts]
     for facts in found:
         counter.add(facts)

@@ -213,7 +213,9 @@ def test_swapped_files_are_recognised(problem_files):
     files = problem_files / "source.parquet", problem_files / "target.parquet"
     with pytest.raises(ParameterError, match="target.parquet has no column 'kind', and .*source.parquet has one"):
         read_data(SETTINGS, *files[::-1])
-    with pytest.raises(ParameterError, match="source and target seem to be swapped. Give the labelled file first"):
+    with pytest.raises(
+        ParameterError, match="source and target seem to be swapped. Give the labelled file first"
+    ):
         read_data(SETTINGS, *files[::-1])
 
 
@@ -287,7 +289,9 @@ def test_every_row_of_a_stream_is_read_though_cells_are_missing():
 
 def test_a_row_of_a_stream_that_cannot_be_read_is_told():
     data = frame(np.zeros((3, 3)), rid=["a", "b", "a"])
-    with pytest.raises(ValueError, match="row 2: id a in column 'rid' came before.*Every row must be sc") as caught:
+    with pytest.raises(
+        ValueError, match="row 2: id a in column 'rid' came before.*Every row must be sc"
+    ) as caught:
         list(stream(SETTINGS, open_source(data), 10, fitted_on(*NAMES)))
     assert "skip" not in str(caught.value)
     with pytest.raises(ValueError, match="no column 'nr'"):  # at once, before a row is read

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import resource
 import shutil
@@ -300,3 +301,41 @@ def test_a_run_without_a_profile_scores_and_says_that_nothing_is_compared(proble
     with pytest.raises(ValueError, match="profile.safetensors is damaged"):
         openset.score(tmp_path / "run", path, tmp_path / "third.parquet")
     assert not (tmp_path / "third.parquet").exists()
+
+
+@pytest.mark.parametrize("out", ["parquet", "csv", "jsonl", "arrow"])
+@pytest.mark.parametrize(
+    "cells", [[None] * 20 + ["a"] * 40, [1] * 20 + [1.5] * 40, ["a"] * 60, [None] * 60], ids=["gaps", "fractions", "text", "nothing"]
+)
+def test_carried_columns_do_not_depend_on_the_size_of_batches(problem_files, tmp_path, cells, out):
+    batch = pd.read_parquet(problem_files / "target.parquet").head(60)
+    rows = [{**row, "c": cell} for row, cell in zip(batch.to_dict("records"), cells, strict=True)]
+    (tmp_path / "t.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    found = []
+    for batch_rows in (10, 60):
+        path = tmp_path / f"{batch_rows}.{out}"
+        openset.score(problem_files / "run", tmp_path / "t.jsonl", path, carry="c", batch_rows=batch_rows)
+        records = read_table(path, id="rid", features="p_value", cells=["c"])
+        assert records.ids.tolist() == batch["rid"].tolist()
+        codes, levels = records.table["c"].coded()
+        found.append([None if code < 0 else levels[code] for code in codes])
+    assert found[0] == found[1] == [None if cell is None else str(cell) for cell in cells]
+
+
+def test_a_carried_column_never_hides_one_of_the_scored_table(problem_files, tmp_path):
+    batch = pd.read_parquet(problem_files / "target.parquet").assign(p_value=7.0, predicted="mine")
+    openset.score(problem_files / "run", batch, tmp_path / "o.parquet", carry="all")
+    scored = pd.read_parquet(tmp_path / "o.parquet")
+    assert scored["p_value_"].eq(7).all() and scored["p_value"].max() <= 1
+    assert scored["predicted_"].eq("mine").all() and set(scored["predicted"]) <= {"cat", "dog", "novel"}
+    assert list(scored.columns).count("rid") == 1 and scored["rid"].tolist() == batch["rid"].tolist()
+    pd.testing.assert_series_equal(scored["width"], batch["width"])
+
+
+def test_ids_keep_their_name_and_type(problem_files, tmp_path):
+    batch = pd.read_parquet(problem_files / "target.parquet").assign(rid=np.arange(400, dtype=np.int32) * 3)
+    openset.score(problem_files / "run", batch, tmp_path / "o.parquet")
+    ids = pd.read_parquet(tmp_path / "o.parquet")["rid"]
+    assert ids.tolist() == batch["rid"].tolist() and ids.dtype.kind == "i"
+    openset.score(problem_files / "run", batch.assign(rank=range(400)), tmp_path / "o.parquet", id="rank")
+    assert pd.read_parquet(tmp_path / "o.parquet")["id"].tolist() == list(range(400)), "rank is a name of ours"

@@ -55,7 +55,10 @@ def test_kinds_are_joined_and_name_the_text_and_the_id():
 @pytest.mark.parametrize(
     ("given_", "words"),
     [
-        ({"kinds": {"a": "words"}}, r"kinds=\{'a': 'words'\} is not valid. Known are category, number, date, text"),
+        (
+            {"kinds": {"a": "words"}},
+            r"kinds=\{'a': 'words'\} is not valid. Known are category, number, date, text",
+        ),
         ({"kinds": {"a": "categry"}}, "is not valid. Did you mean 'category'?"),
         ({"kinds": ["a"]}, "expected columns and kinds"),
         ({"kinds": {"a": "text", "b": "text"}}, "names 2 columns as text: name one"),

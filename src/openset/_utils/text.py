@@ -19,6 +19,15 @@ def listed(items: Iterable[Any], limit: int = 5) -> str:
     return ", ".join(names[:limit]) + more
 
 
+def counted(number: int, what: str) -> str:
+    """A number of things.
+
+    >>> counted(1, "row"), counted(3, "row")
+    ('1 row', '3 rows')
+    """
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
 def did_you_mean(name: str, names: Iterable[str]) -> str:
     """The most similar of the known names, as the end of a message; empty if none is similar.
 

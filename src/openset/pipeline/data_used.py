@@ -88,7 +88,7 @@ class Data:
         name_width = min(24, max(len(_short(use.name)) for use in told))
         lines = ["What became of the columns"]
         for use in told[:MOST_COLUMNS]:
-            lines += wrapped(f"  {_short(use.name):<{name_width}}  {use.kind:<12}", use.became)
+            lines += wrapped(f"  {_short(use.name):<{name_width}}  {use.kind:<14}", use.became)
         rest = len(told) - MOST_COLUMNS
         if rest > 0:
             lines.append(f"  and {rest} more; result.json has them all")
@@ -97,4 +97,4 @@ class Data:
 
 
 def _short(name: str) -> str:
-    return shortened(" ".join(name.split()), 24)
+    return shortened(" ".join(name.split()) or repr(name), 24)

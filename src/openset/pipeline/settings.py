@@ -145,8 +145,6 @@ def merged(file: RunSettings, flags: Mapping[str, Any]) -> RunSettings:
     'color'
     """
     given = {name: value for name, value in flags.items() if value is not None}
-    if given.keys() & {"features", "text", "image"}:
-        file = replace(file, features=None, text=None, image=None)
     tables = {name: {**getattr(file, name), **given.get(name, {})} for name in TABLES}
     return replace(file, **{**given, **tables})
 

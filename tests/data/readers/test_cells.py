@@ -79,11 +79,15 @@ def test_a_cell_means_the_same_in_every_file_and_frame(tmp_path_factory, kind, d
     if kind == "text":
         return
     epoch = datetime(1970, 1, 1)
-    seconds = {"time": lambda v: (v - epoch).total_seconds(), "duration": timedelta.total_seconds}.get(kind, float)
+    seconds = {"time": lambda v: (v - epoch).total_seconds(), "duration": timedelta.total_seconds}.get(
+        kind, float
+    )
     expected = [np.nan if value is None else seconds(value) for value in values]
     for name, cells in found.items():
         read = getattr(cells, NUMBERS_OF[kind])()
-        np.testing.assert_allclose(read, expected, rtol=0, atol=1e-6 * (kind in ("time", "duration")), err_msg=name)
+        np.testing.assert_allclose(
+            read, expected, rtol=0, atol=1e-6 * (kind in ("time", "duration")), err_msg=name
+        )
 
 
 @pytest.mark.parametrize("kind", list(VALUES))
@@ -181,7 +185,9 @@ def test_bytes_that_are_no_text_are_read_all_the_same():
     assert cells_of(pa.array([b"a\xff", b"b"])).values.to_pylist() == ["a\ufffd", "b"]
 
 
-@pytest.mark.parametrize("column", [np.zeros((2, 3)), pa.array([[1], [2]]), [{"a": 1}, [2]], pa.array([{"a": 1}] * 2)])
+@pytest.mark.parametrize(
+    "column", [np.zeros((2, 3)), pa.array([[1], [2]]), [{"a": 1}, [2]], pa.array([{"a": 1}] * 2)]
+)
 def test_lists_and_records_are_nested(column):
     cells = cells_of(column)
     assert cells.kind == "nested" and len(cells) == 2
@@ -205,7 +211,9 @@ def test_words_that_are_true_or_false():
     np.testing.assert_array_equal(cells_of(np.array([0.0, 1, 2])).booleans(), [0, 1, np.nan])
 
 
-@pytest.mark.parametrize("text", ["2024-03-01", "2024-03-01 00:00", "2024-03-01T00:00:00", "2024-03-01T01:00:00+01:00"])
+@pytest.mark.parametrize(
+    "text", ["2024-03-01", "2024-03-01 00:00", "2024-03-01T00:00:00", "2024-03-01T01:00:00+01:00"]
+)
 def test_iso_times(text):
     expected = datetime(2024, 3, 1, tzinfo=UTC).timestamp()
     np.testing.assert_array_equal(cells_of([text, None, "x"]).times(), [expected, np.nan, np.nan])
@@ -229,6 +237,14 @@ def test_other_forms_of_dates(form):
 )  # fmt: skip
 def test_durations(text, seconds):
     np.testing.assert_array_equal(cells_of([text]).durations(), [seconds])
+
+
+@pytest.mark.parametrize("form", ["%d.%m.%Y %H:%M:%S", "%Y/%m/%d %H:%M:%S"])
+def test_midnight_is_a_time_like_any_other(form):
+    midnight = datetime(2024, 3, 21, tzinfo=UTC)
+    cells = cells_of([midnight.strftime(form), (midnight + timedelta(hours=1)).strftime(form)])
+    assert cells.times(form).tolist() == [midnight.timestamp(), midnight.timestamp() + 3600]
+    assert cells_of(["2 days 00:00:00", "1:00"]).durations().tolist() == [2 * DAY, 3600]
 
 
 def test_numbers_as_levels_are_written_as_short_as_they_can_be():

@@ -22,7 +22,10 @@ TABLE = pd.DataFrame({"x": np.arange(10.0), "town": list("abcdefghij"), "nr": np
 def write(path, table):
     path.parent.mkdir(parents=True, exist_ok=True)
     {"parquet": table.to_parquet, "csv": table.to_csv, "jsonl": table.to_json}[path.suffix[1:]](
-        path, **{"parquet": {}, "csv": {"index": False}, "jsonl": {"orient": "records", "lines": True}}[path.suffix[1:]]
+        path,
+        **{"parquet": {}, "csv": {"index": False}, "jsonl": {"orient": "records", "lines": True}}[
+            path.suffix[1:]
+        ],
     )
 
 
@@ -42,7 +45,9 @@ def test_parts_are_the_table_that_was_cut(tmp_path_factory, suffix, cuts, batch_
         found = read_table(source, **asked)
         assert found.rows.tolist() == found.ids.tolist() == list(range(10))
         assert found.X[:, 0].tolist() == TABLE["x"].tolist()
-        assert found.table["town"].values.to_pylist() == found.carried["town"].to_pylist() == TABLE["town"].tolist()
+        assert (
+            found.table["town"].values.to_pylist() == found.carried["town"].to_pylist() == TABLE["town"].tolist()
+        )
         batches = list(iter_batches(source, batch_rows=batch_rows, **asked))
         assert [row for batch in batches for row in batch.rows.tolist()] == list(range(10))
         assert max(map(len, batches)) <= batch_rows
@@ -62,9 +67,13 @@ def test_hive_partitions_are_columns(tmp_path, suffix):
     found = read_table(tmp_path, cells=["x", "year", "town"])
     # in the order of the names: New%20York comes before the null partition
     assert found.table["year"].values.to_pylist() == ["2023"] * 6 + ["2024"] * 8
-    assert found.table["town"].values.to_pylist() == (["New York"] * 3 + [None] * 3) + ["New York"] * 4 + [None] * 4
+    assert (
+        found.table["town"].values.to_pylist() == (["New York"] * 3 + [None] * 3) + ["New York"] * 4 + [None] * 4
+    )
     assert found.table["x"].numbers().tolist() == [*range(3), *range(3), *range(4), *range(4)]
-    assert read_table(tmp_path, cells=["year"]).rows.tolist() == list(range(14)), "a partition alone is counted too"
+    assert read_table(tmp_path, cells=["year"]).rows.tolist() == list(range(14)), (
+        "a partition alone is counted too"
+    )
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet", "jsonl"])
@@ -106,7 +115,14 @@ def test_what_is_a_pattern_and_which_files_it_names(tmp_path):
 
 
 def test_hidden_and_unknown_files_of_a_folder_are_no_parts(tmp_path):
-    for name in ("a.csv", "deep/b.csv", "_delta/c.csv", ".git/d.csv", ".writing-0123456789abcdef.csv", "notes.txt"):
+    for name in (
+        "a.csv",
+        "deep/b.csv",
+        "_delta/c.csv",
+        ".git/d.csv",
+        ".writing-0123456789abcdef.csv",
+        "notes.txt",
+    ):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("x\n1\n")
     assert parts_in(tmp_path, tuple(OPENERS)) == [tmp_path / "a.csv", tmp_path / "deep" / "b.csv"]
@@ -134,7 +150,8 @@ def test_parts_that_do_not_fit_together_are_told(tmp_path):
     write(tmp_path / "a.csv", TABLE)
     write(tmp_path / "b.csv", TABLE.rename(columns={"town": "city"}))
     with pytest.raises(
-        ValueError, match=r"b\.csv lacks 'town' and also has 'city', unlike .*a\.csv: parts of one table have the same"
+        ValueError,
+        match=r"b\.csv lacks 'town' and also has 'city', unlike .*a\.csv: parts of one table have the same",
     ):
         read_table(tmp_path)
     write(tmp_path / "b.csv", TABLE.drop(columns="nr"))
@@ -142,7 +159,9 @@ def test_parts_that_do_not_fit_together_are_told(tmp_path):
         read_table(tmp_path / "*.csv")
     (tmp_path / "b.csv").unlink()
     write(tmp_path / "b.parquet", TABLE)
-    with pytest.raises(ValueError, match=r"holds files of several formats \(\.csv, \.parquet\): keep one of them"):
+    with pytest.raises(
+        ValueError, match=r"holds files of several formats \(\.csv, \.parquet\): keep one of them"
+    ):
         read_table(tmp_path)
     with pytest.raises(FileNotFoundError, match=r"\*\.feather matches no file. Give a pattern such as 'data/"):
         read_table(tmp_path / "*.feather")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -12,34 +13,44 @@ from openset._utils.extras import require
 from openset.data.readers.columns import is_arrow
 
 
-def as_carried(column: Any) -> Any:
-    """A column as an Arrow array; the text of CSV files stays text, mixed values become JSON.
+def as_carried(column: Any, kind: str = "other") -> Any:
+    """A column as an Arrow array, of one type in all chunks of a source; ``kind`` is the source's.
 
-    >>> as_carried([1, "a", None]).to_pylist(), as_carried(np.array([1.5])).to_pylist()
-    (['1', '"a"', None], [1.5])
+    The text of CSV files stays text. Python values, as JSON lines have them, are numbers where the source says
+    so, else text: other values as JSON.
+
+    >>> as_carried([1, "a", None]).to_pylist(), as_carried([1, None], "number").to_pylist()
+    (['1', 'a', None], [1.0, None])
     """
     pa = require("pyarrow", "Carrying columns", "data")
     if is_arrow(column):
         if pa.types.is_dictionary(column.type):
             return column.cast(column.type.value_type)
         return _decoded(column) if pa.types.is_binary(column.type) else column
-    if isinstance(column, np.ndarray) and column.ndim > 1:
-        column = column.tolist()
-    try:
-        return pa.array(column)
-    except pa.ArrowException:  # values of several types
-        return pa.array([None if value is None else json.dumps(value, default=str) for value in column])
+    if isinstance(column, np.ndarray):
+        return pa.array(column.tolist() if column.ndim > 1 else column)
+    if kind == "number":
+        with suppress(pa.ArrowException):  # some value is no number
+            return pa.array(column, pa.float64())
+    return pa.array(
+        [value if value is None or isinstance(value, str) else _json(value) for value in column], pa.string()
+    )
 
 
 def joined_carried(parts: Sequence[Any]) -> Any:
-    """The parts of a column together; as text where their types differ."""
+    """The parts of a column together: of the widest type, or as text where types have nothing in common."""
     import pyarrow as pa
 
-    if len({part.type for part in parts}) > 1:
-        types = {part.type for part in parts if not pa.types.is_null(part.type)}
-        kind = types.pop() if len(types) == 1 else pa.string()
-        parts = [part.cast(kind) for part in parts]
-    return pa.concat_arrays(parts)
+    try:
+        tables = [pa.table({"column": part}) for part in parts]
+        joined = pa.concat_tables(tables, promote_options="permissive")["column"].combine_chunks()
+    except pa.ArrowException:
+        joined = pa.concat_arrays([as_carried(part.to_pylist()) for part in parts])
+    return joined.chunk(0) if isinstance(joined, pa.ChunkedArray) else joined
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, default=str)
 
 
 def _decoded(column: Any) -> Any:

@@ -31,6 +31,8 @@ DATE_FORMATS = tuple(
 )
 """Formats of times beside ISO 8601."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_WHOLE = re.compile(r"-?(0|[1-9]\d*)\.0+$")
+_MIDNIGHT = re.compile(r"\d{4}-\d\d-\d\d[ T]00:00:00(\.0+)?$")
 _CLOCK = re.compile(r"(-?)(?:(\d+) days?,? )?(\d+):(\d{2})(?::(\d{2}(?:\.\d+)?))?$")
 _ISO_DURATION = re.compile(r"(-?)P(?:(\d+)W)?(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?$")
 
@@ -94,12 +96,20 @@ class Cells:
         return self._by_level(_duration) if self.kind == "text" else np.asarray(self.numbers(), np.float64)
 
     def coded(self) -> tuple[NDArray[np.int64], list[str]]:
-        """The different texts of the cells, and the index of each cell's text; −1 where it is missing."""
+        """The different texts of the cells, and the index of each cell's text; −1 where it is missing.
+
+        A number, boolean or time has one text, however it is written: 12 for 12.0, true for True.
+        """
         if self.kind != "text":
             return _coded_numbers(self)
         encoded = self.values.dictionary_encode()
         codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
-        return codes, encoded.dictionary.to_pylist()
+        texts = [_spelt(text) for text in encoded.dictionary.to_pylist()]
+        levels = list(dict.fromkeys(texts))
+        if len(levels) < len(texts):
+            index = {level: i for i, level in enumerate(levels)}
+            codes = np.array([*(index[text] for text in texts), -1])[codes]
+        return codes, levels
 
     def _by_level(self, parse: Callable[[str], float]) -> Floats:
         """Parse each different text once."""
@@ -109,10 +119,12 @@ class Cells:
 
 def cells_of(column: Any) -> Cells:
     """The cells of a column as a reader returns it: numpy, Arrow, or a list of Python values."""
+    if isinstance(column, np.ndarray) and column.ndim > 1:
+        return Cells("nested", np.zeros(len(column)))
     if isinstance(column, np.ndarray) and column.dtype.kind in "biuf":
         return _of_numbers(column)
-    if isinstance(column, np.ndarray) and column.ndim > 1:
-        return Cells("nested", column)
+    if isinstance(column, np.ndarray) and column.dtype.kind in "mM":
+        return _of_numpy_times(column)
     if is_arrow(column):
         return _of_arrow(column)
     return _of_values(column.tolist() if isinstance(column, np.ndarray) else list(column))
@@ -149,6 +161,12 @@ def _of_numbers(array: NDArray[Any]) -> Cells:
     if array.dtype.kind == "f" and not np.isfinite(array).all():
         array = np.where(np.isfinite(array), array, array.dtype.type(np.nan))
     return Cells("number", array)
+
+
+def _of_numpy_times(array: NDArray[Any]) -> Cells:
+    kind, unit = ("time", "datetime64[us]") if array.dtype.kind == "M" else ("duration", "timedelta64[us]")
+    seconds = array.astype(unit).astype(np.int64) / 1e6
+    return Cells(kind, np.where(np.isnat(array), np.nan, seconds))
 
 
 def _of_arrow(column: Any) -> Cells:
@@ -277,8 +295,29 @@ def _text(value: Any) -> str:
 
 def _coded_numbers(cells: Cells) -> tuple[NDArray[np.int64], list[str]]:
     values, codes = np.unique(cells.values, return_inverse=True)
-    names = [_text(bool(v) if cells.kind == "boolean" else float(v)) for v in values if v == v]
+    write = {"boolean": lambda value: _text(bool(value)), "time": _time_text}.get(cells.kind, _text)
+    names = [write(float(value)) for value in values if value == value]
     return np.where(codes < len(names), codes, -1).astype(np.int64), names
+
+
+def _time_text(seconds: float) -> str:
+    """
+    >>> _time_text(0.0), _time_text(90.5)
+    ('1970-01-01', '1970-01-01 00:01:30.500000')
+    """
+    return (_EPOCH + timedelta(seconds=seconds)).replace(tzinfo=None).isoformat(" ").removesuffix(" 00:00:00")
+
+
+def _spelt(text: str) -> str:
+    """
+    >>> [_spelt(text) for text in ("12.0", "007", "True", "2024-01-01 00:00:00", "Ulm")]
+    ['12', '007', 'true', '2024-01-01', 'Ulm']
+    """
+    if _WHOLE.match(text):
+        return text.partition(".")[0]
+    if _MIDNIGHT.match(text):
+        return text[:10]
+    return text.lower() if text in ("True", "False", "TRUE", "FALSE") else text
 
 
 def _seconds(column: Any) -> Floats:

@@ -6,6 +6,7 @@ import glob
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -43,17 +44,26 @@ def parts_in(folder: Path, known: Sequence[str]) -> list[Path]:
     )
 
 
-def open_parts(name: str, paths: Sequence[Path], open_one: Callable[[Path], Source]) -> Source:
+def fixed_folder(pattern: Path) -> Path:
+    """The folder of a pattern that holds all of its files.
+
+    >>> fixed_folder(Path("data/*/part-[01].parquet")).as_posix()
+    'data'
+    """
+    return Path(*takewhile(lambda part: not glob.has_magic(part), pattern.parts))
+
+
+def open_parts(root: Path, name: str, paths: Sequence[Path], open_one: Callable[[Path], Source]) -> Source:
     """One source of several files of one format, whose rows follow each other in the order of the names.
 
-    Folders called ``name=value`` add a column ``name`` (hive partitions). Every part must have the same columns,
-    in any order.
+    Folders below ``root`` called ``name=value`` add a column ``name`` (hive partitions). Every part must have the
+    same columns, in any order.
     """
     formats = sorted({extension(path) for path in paths})
     if len(formats) > 1:
         raise ValueError(f"{name} holds files of several formats ({listed(formats)}): keep one of them.")
     parts = [open_one(path) for path in paths]
-    partitions = [_partitions(path) for path in paths]
+    partitions = [_partitions(path.relative_to(root)) for path in paths]
     first = {**parts[0].kinds, **_kinds(partitions[0])}
     for path, part, values in zip(paths, parts, partitions, strict=True):
         _refuse_other_columns(paths[0], first, path, {**part.kinds, **_kinds(values)})
@@ -77,7 +87,7 @@ def _chunks(
         for chunk in part.chunks(read, batch_rows):
             last = max([last, *chunk.rows[-1:].tolist(), *chunk.broken])
             filled: dict[str, Any] = {column: chunk.columns[column] for column in own}
-            filled |= {column: [values[column]] * len(chunk.rows) for column in columns if column in values}
+            filled |= {name: _repeated(values[name], len(chunk.rows)) for name in columns if name in values}
             broken = {row + start: reason for row, reason in chunk.broken.items()}
             yield Chunk(chunk.rows + np.int64(start), filled, broken)
         start += last + 1
@@ -91,6 +101,12 @@ def _partitions(path: Path) -> dict[str, str | None]:
     """
     pairs = (part.partition("=") for part in path.parts[:-1])
     return {name: None if value == HIVE_NULL else unquote(value) for name, mark, value in pairs if mark and name}
+
+
+def _repeated(value: str | None, number: int) -> Any:
+    import pyarrow as pa
+
+    return pa.array([value] * number, pa.string())
 
 
 def _kinds(values: Mapping[str, str | None]) -> dict[str, str]:

@@ -259,7 +259,7 @@ class _Reader:
             for row in good[self.seen.repeated(ids[good])].tolist():
                 problems[row] = f"id {ids[row]!s} in column {choice.id!r} came before"
         about = (choice.features, (), self.source.kinds, self.source.typed)
-        carried = {name: as_carried(columns[name]) for name in choice.carry}
+        carried = {name: as_carried(columns[name], self.source.kinds[name]) for name in choice.carry}
         records = Records(chunk.rows, X, y, ids, texts, images, *about, table, carried)
         if not problems and not chunk.broken:
             return records

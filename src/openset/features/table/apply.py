@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from openset._utils.text import did_you_mean, listed
+from openset._utils.text import counted, did_you_mean, listed
 from openset.data.readers.cells import Cells
 from openset.features.table.column_kinds import kind_of_cells
 from openset.features.table.fitted import FittedTable, TableColumn
@@ -51,19 +51,23 @@ class TableNotes:
         """
         found = [
             f"Column {name!r} has levels that source lacks: "
-            f"{listed([f'{level!r} ({count} rows)' for level, count in levels.most_common()], 3)}. "
+            f"{listed([_level(*found) for found in levels.most_common()], 3)}. "
             "They count as one level, (other)."
             for name, levels in self.unseen.items()
         ]
         found += [
-            f"{count} values of column {name!r} cannot be read as in source: they count as missing."
+            f"{counted(count, 'value')} of column {name!r} cannot be read as in source, and count as missing."
             for name, count in self.unusable.items()
         ]
         return found + [
-            f"{count} values of column {name!r} are missing, and none was in the fit: the source's most common "
-            "value is taken."
+            f"{counted(count, 'value')} missing in column {name!r}, which was complete in the fit: the source's "
+            "median or most common level is taken."
             for name, count in self.missing.items()
         ]
+
+
+def _level(level: str, count: int) -> str:
+    return f"{level!r} ({counted(count, 'row')})"
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,13 +86,15 @@ def values_of(fitted: FittedTable, table: Table) -> TableValues:
     parts: list[NDArray[Any]] = []
     for column in fitted.used:
         cells = _cells(column, table)
+        _refuse_other_type(column, cells)
         values, gaps, new = _read(column, cells)
-        lost = int(gaps.sum()) - int(cells.missing.sum())
+        absent = int(cells.missing.sum())
+        lost = int(gaps.sum()) - absent
         if lost:
             _refuse_other_kind(column, cells, lost)
             unusable[column.name] = lost
-        if gaps.any() and not column.has_flag:
-            missing[column.name] = int(gaps.sum())
+        if absent and not column.has_flag:
+            missing[column.name] = absent
         if new:
             unseen[column.name] = new
         parts += values
@@ -173,6 +179,24 @@ def _cells(column: TableColumn, table: Table) -> Cells:
         hint = did_you_mean(column.name, table)
         raise ValueError(f"column {column.name!r} is missing; the run was fitted with it.{hint}")
     return table[column.name]
+
+
+_TYPES = {
+    "number": ("number", "boolean", "text"),
+    "boolean": ("number", "boolean", "text"),
+    "date": ("time", "text"),
+    "duration": ("duration", "text"),
+    "category": ("number", "boolean", "text", "time", "duration"),
+}
+"""What the cells of a column of each kind may be."""
+
+
+def _refuse_other_type(column: TableColumn, cells: Cells) -> None:
+    if cells.kind not in _TYPES[column.kind] and not cells.missing.all():
+        now = {"time": "dates", "duration": "durations", "nested": "lists or records"}.get(cells.kind, "numbers")
+        raise ValueError(
+            f"column {column.name!r} holds {_PLURAL[column.kind]} in the fit, and now {now}: correct it."
+        )
 
 
 def _refuse_other_kind(column: TableColumn, cells: Cells, lost: int) -> None:

@@ -97,7 +97,7 @@ def _fit_column(name: str, cells: Cells, target: Cells | None, chosen: str | Non
         form=kind.form,
         missing=gaps,
         missing_in_target=target_gaps,
-        note=f"{100 * kind.unusable:.2g} % cannot be read and count as missing" if kind.unusable else "",
+        note=f"{100 * kind.unusable:.3g} % cannot be read and count as missing" if kind.unusable else "",
     )
     column = replace(column, is_constant=not column.has_flag and _is_constant(cells, target, kind))
     fitters = {"category": _fit_category, "date": _fit_date}
@@ -195,10 +195,11 @@ def _scaling(
     Numbers of one unit share one factor.
     """
     mean, variance = values.mean(axis=0), values.var(axis=0)
-    start = 0
     if one_unit:
-        numbers = [fitted.features.index(column.name) for column in fitted.used if column.kind == "number"]
-        variance[numbers] = variance[numbers].mean()
+        kinds = [column.kind if i == 0 else "" for column in fitted.used for i in range(len(column.features))]
+        is_number = np.array(kinds) == "number"
+        variance[is_number] = variance[is_number].mean()
+    start = 0
     for column in fitted.used:
         own = len(column.features) - column.has_flag
         stop = start + own

@@ -65,9 +65,9 @@ class TableColumn:
         if not self.is_used:
             return self.note
         words = _WORDS[self.kind](self)
-        gaps = f"{100 * self.missing:.2g} % missing" if self.missing else ""
+        gaps = f"{100 * self.missing:.3g} % missing" if self.missing else ""
         if self.missing_in_target:
-            gaps = f"{100 * self.missing:.2g} % missing in source, {100 * self.missing_in_target:.2g} % in target"
+            gaps = f"{100 * self.missing:.3g} % missing in source, {100 * self.missing_in_target:.3g} % in target"
         flagged = f"{gaps}: {_filled(self)}" if gaps else ""
         return "; ".join(part for part in (words, flagged, self.note) if part)
 
@@ -90,8 +90,14 @@ class FittedTable:
 
     @property
     def features(self) -> list[str]:
-        """The names of all features, in order."""
-        return [name for column in self.columns for name in column.features]
+        """The names of all features, in order; one that came before gets underscores behind it."""
+        names: dict[str, None] = {}
+        for column in self.columns:
+            for name in column.features:
+                while name in names:
+                    name += "_"
+                names[name] = None
+        return list(names)
 
 
 def _filled(column: TableColumn) -> str:

@@ -46,7 +46,7 @@ class TableFeatures(TransformerMixin, BaseEstimator):
     >>> made.transform(batch).shape
     (1, 5)
     >>> made.notes(batch)
-    ["Column 'town' has levels that source lacks: 'Kiel' (1 rows). They count as one level, (other)."]
+    ["Column 'town' has levels that source lacks: 'Kiel' (1 row). They count as one level, (other)."]
     """
 
     fitted_: FittedTable

@@ -305,7 +305,9 @@ def test_a_run_without_a_profile_scores_and_says_that_nothing_is_compared(proble
 
 @pytest.mark.parametrize("out", ["parquet", "csv", "jsonl", "arrow"])
 @pytest.mark.parametrize(
-    "cells", [[None] * 20 + ["a"] * 40, [1] * 20 + [1.5] * 40, ["a"] * 60, [None] * 60], ids=["gaps", "fractions", "text", "nothing"]
+    "cells",
+    [[None] * 20 + ["a"] * 40, [1] * 20 + [1.5] * 40, ["a"] * 60, [None] * 60],
+    ids=["gaps", "fractions", "text", "nothing"],
 )
 def test_carried_columns_do_not_depend_on_the_size_of_batches(problem_files, tmp_path, cells, out):
     batch = pd.read_parquet(problem_files / "target.parquet").head(60)

@@ -152,14 +152,26 @@ def test_rows_are_the_same_in_parts(columns, data):
 @pytest.mark.parametrize(
     ("column", "now", "words"),
     [
-        (SIZE, ["tall", "small"], "'size' holds numbers in the fit, and now categories, such as 'tall': correct it"),
+        (
+            SIZE,
+            ["tall", "small"],
+            "'size' holds numbers in the fit, and now categories, such as 'tall': correct it",
+        ),
         (SIZE, ["2024-03-01", "2024-03-02"], "'size' holds numbers in the fit, and now dates"),
         (SIZE, pa.array([datetime(2024, 3, 1)] * 2), "'size' holds numbers in the fit, and now dates"),
         (SIZE, pa.array([timedelta(1)] * 2), "'size' holds numbers in the fit, and now durations"),
         (SIZE, [[1], [2]], "'size' holds numbers in the fit, and now lists or records"),
         (TOWN, [[1], [2]], "'town' holds categories in the fit, and now lists or records"),
-        (TableColumn("day", "date", fill=0.0, parts=["month"]), [1.0, 2.0], "holds dates in the fit, and now numbers"),
-        (TableColumn("day", "date", fill=0.0, parts=["month"]), ["1", "2"], "holds dates in the fit, and now numbers"),
+        (
+            TableColumn("day", "date", fill=0.0, parts=["month"]),
+            [1.0, 2.0],
+            "holds dates in the fit, and now numbers",
+        ),
+        (
+            TableColumn("day", "date", fill=0.0, parts=["month"]),
+            ["1", "2"],
+            "holds dates in the fit, and now numbers",
+        ),
         (TableColumn("took", "duration", fill=0.0), [1.0, 2.0], "holds durations in the fit, and now numbers"),
         (TableColumn("new", "boolean", fill=0.0), ["yes", "no"], "holds true and false in the fit, and now cat"),
     ],
@@ -170,7 +182,9 @@ def test_a_column_of_another_kind_is_refused_with_clear_words(column, now, words
 
 
 def test_a_column_that_is_gone_is_named():
-    with pytest.raises(ValueError, match=r"column 'town' is missing; the run was fitted with it\. Did you mean 'towns'"):
+    with pytest.raises(
+        ValueError, match=r"column 'town' is missing; the run was fitted with it\. Did you mean 'towns'"
+    ):
         values_of(FittedTable([SIZE, TOWN]), table(size=[1.0], towns=["a"]))
 
 

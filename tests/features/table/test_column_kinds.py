@@ -15,7 +15,7 @@ from openset.data.readers.cells import ISO, cells_of
 from openset.features.table.column_kinds import MOSTLY, USED, Kind, kind_of_cells, set_kind
 
 DAYS = [datetime(2024, 1, 1) + timedelta(days=9 * i) for i in range(40)]
-WORDS = "some words that a person wrote down here".split()
+WORDS = ["some", "words", "that", "a", "person", "wrote", "down", "here"]
 
 
 def kind_of(values):
@@ -97,8 +97,19 @@ def test_dates_that_could_be_either_are_no_dates():
 
 @pytest.mark.parametrize("name", ["category", "text", "id"])
 def test_a_person_can_set_what_any_cells_may_be(name):
-    for values in (["1", "2"], ["a", None], np.arange(3), [None]):
+    for values in (["1", "2"], ["a", None], np.arange(3)):
         assert set_kind(cells_of(values), name) == Kind(name)
+
+
+@pytest.mark.parametrize("name", ["category", "number", "date", "text", "id"])
+def test_a_column_without_values_is_empty_whatever_a_person_set(name):
+    assert set_kind(cells_of([None, ""]), name) == Kind("empty")
+
+
+@pytest.mark.parametrize("name", ["category", "number", "date"])
+def test_lists_and_records_are_refused(name):
+    with pytest.raises(ValueError, match="it holds lists or records"):
+        set_kind(cells_of([[1], [2]]), name)
 
 
 def test_a_person_can_set_numbers_and_dates():

@@ -171,7 +171,7 @@ def _indicators(column: TableColumn, cells: Cells) -> tuple[list[NDArray[Any]], 
     values[np.arange(len(codes)), place] = 1.0
     counts = np.bincount(codes[codes >= 0], minlength=len(levels))
     new = {level: int(counts[i]) for i, level in enumerate(levels) if places[i] == width and counts[i]}
-    return list(values.T), codes < 0, Counter(dict(Counter(new).most_common(_MOST_LEVELS)))
+    return [values], codes < 0, Counter(dict(Counter(new).most_common(_MOST_LEVELS)))
 
 
 def _cells(column: TableColumn, table: Table) -> Cells:
@@ -221,8 +221,12 @@ _PLURAL = {
 
 
 def _stacked(parts: list[NDArray[Any]]) -> NDArray[np.floating]:
-    """One matrix. Numbers of single precision stay so; whole numbers become floats."""
+    """One matrix of columns and blocks. Numbers of single precision stay so; whole numbers become floats."""
     dtype = np.result_type(*parts)
-    return np.column_stack(
-        [part.astype(dtype if dtype.kind == "f" else np.float64, copy=False) for part in parts]
-    )
+    widths = [1 if part.ndim == 1 else part.shape[1] for part in parts]
+    stacked = np.empty((len(parts[0]), sum(widths)), dtype if dtype.kind == "f" else np.float64)
+    start = 0
+    for part, width in zip(parts, widths, strict=True):
+        stacked[:, start : start + width] = part if part.ndim == 2 else part[:, None]
+        start += width
+    return stacked

@@ -336,7 +336,7 @@ def test_columns_that_are_ignored_are_named_and_json_is_the_summary(problem_file
     assert "Verdict: a group stands out, not proved" in done.output  # a method without a test of its own
     told = done.output.partition("What became of the columns\n")[2].split("\n\n")[0].splitlines()
     assert [" ".join(line.split()) for line in told] == [
-        "town not in target not used: not in target", "3 more columns are numbers and stay as they are"
+        "town not in target not used: not in target", "3 more columns of numbers, as they are"
     ]  # fmt: skip
     assert "3: width, height, weight" in done.output and "Seconds: read " in done.output
     assert max(map(len, done.output.split("Seconds: ")[0].splitlines())) <= 80

@@ -56,7 +56,7 @@ class TableNotes:
             for name, levels in self.unseen.items()
         ]
         found += [
-            f"{counted(count, 'value')} of column {name!r} cannot be read as in source, and count as missing."
+            f"{counted(count, 'value')} of column {name!r} cannot be read as in source: taken as missing."
             for name, count in self.unusable.items()
         ]
         return found + [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
-from openset.data.readers.cells import ISO
+from openset.data.readers.cells import DATE_FORMATS, ISO
 from openset.features.table.column_kinds import USED
 
 OTHER, MISSING = "(other)", "is missing"
@@ -48,6 +48,8 @@ class TableColumn:
             return f"fill {self.fill!r} is no number"
         if self.kind == "date" and (not self.parts or not set(self.parts) <= set(DATE_PARTS)):
             return f"{self.parts} are no parts of a date"
+        if self.form != ISO and self.form not in DATE_FORMATS:
+            return f"{self.form!r} is no format of dates"
         if self.tail is not None and not (math.isfinite(self.tail) and self.tail > 0):
             return f"tail {self.tail!r} is not above 0"
         return ""

@@ -43,7 +43,8 @@ def test_a_model_sets_no_name_that_is_not_a_fitted_one(run, name):
     [
         ("classes_", 3), ("classes_", []), ("threshold_", "high"), ("threshold_", {"$float": "nan"}),
         ("n_features_in_", 2**70), ("n_features_in_", True), ("n_target_", -1), ("scaling_", 3),
-        ("whitening_", "text"), ("calibration_scores_", {"some": "name"}), ("means_", None), ("novel_label_", {"a": 1}),
+        ("whitening_", "text"), ("calibration_scores_", {"some": "name"}), ("means_", None),
+        ("novel_label_", {"a": 1}),
     ],
 )  # fmt: skip
 def test_fitted_values_of_another_kind_are_refused_when_loaded(run, problem_files, tmp_path, name, value):

@@ -7,6 +7,7 @@ import gzip
 import io
 import json
 import random
+import re
 import zlib
 from pathlib import Path
 
@@ -94,12 +95,20 @@ def rows_in(path: Path) -> int | None:
             return None
     kind = path.name.removesuffix(".gz").rsplit(".", 1)[1]
     if kind in ("csv", "tsv"):
-        text = io.StringIO(content.decode("latin-1").removeprefix("ï»¿"), newline="")
-        csv.field_size_limit(2**30)
-        return sum(1 for row in csv.reader(text, delimiter="\t" if kind == "tsv" else ",") if row) - 1
+        return _csv_rows(content.decode("latin-1").removeprefix("ï»¿"), "\t" if kind == "tsv" else ",")
     if kind == "jsonl":
         return sum(1 for line in content.split(b"\n") if line.strip())
     return None
+
+
+def _csv_rows(text: str, delimiter: str) -> int:
+    """Records where the file is well formed; elsewhere lines, as no value of the original went over two."""
+    csv.field_size_limit(2**30)
+    try:
+        records = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+        return sum(1 for record in records if record) - 1
+    except csv.Error:
+        return sum(1 for line in re.split("\r\n|\n|\r", text) if line) - 1
 
 
 def rows_written(path: Path) -> int:

@@ -60,6 +60,12 @@ def test_a_model_without_something_that_it_needs_is_refused_when_loaded(run, nam
         openset.load(run / "model")
 
 
+def test_a_model_that_lost_a_class_is_refused_when_loaded(run):
+    change_model(run, lambda content: content["fitted"]["classes_"]["$labels"].pop())
+    with pytest.raises(ModelFormatError, match="one logit for each class"):
+        openset.load(run / "model")
+
+
 def test_parameters_are_checked_as_those_of_a_new_fit(run):
     change_model(run, lambda content: content["parameters"].update(fpr="small"))
     with pytest.raises(ModelFormatError, match="fpr='small' is not valid"):

@@ -227,13 +227,13 @@ def test_class_names_of_any_length(files):
     import pandas as pd
 
     source = pd.read_parquet(files / "source.parquet")
-    names = {"cat": "=cat,\n\"'" + "x" * 20_000, "dog": "y" * 3000 + "/../"}
+    names = {"cat": "=cat,\n\"'" + "x" * 70_000, "dog": "y" * 3000 + "/../"}
     source.assign(kind=source["kind"].map(names)).to_parquet(files / "source.parquet")
     done = fit(files, files / "named")
     assert done.exit_code == 0, done.output
     assert json.loads((files / "named" / "result.json").read_text())["classes"] == sorted(names.values())
-    for out in ("scored.parquet", "scored.csv", "scored.npz"):
-        assert call("score", files / "named", files / "target.parquet", "--out", files / out).exit_code == 0
+    for out, code in (("scored.parquet", 0), ("scored.csv", 0), ("scored.npz", 2)):  # a zip archive has a limit
+        assert call("score", files / "named", files / "target.parquet", "--out", files / out).exit_code == code
     assert call("inspect", files / "named").exit_code == 0
 
 

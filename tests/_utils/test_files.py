@@ -12,8 +12,8 @@ from openset._utils.files import (
     check_parent,
     existing,
     extension,
-    is_packed,
     is_temporary,
+    packing,
     recover,
     replacing,
     replacing_folder,
@@ -192,17 +192,20 @@ def test_a_folder_that_cannot_be_replaced_is_refused_at_once(tmp_path, monkeypat
 @pytest.mark.parametrize(
     ("name", "suffix", "packed"),
     [
-        ("rows.csv", ".csv", False),
-        ("rows.CSV.GZ", ".csv.gz", True),
-        ("v1.2.parquet", ".parquet", False),
-        ("v1.2.json.gz", ".json.gz", True),
-        ("rows", "", False),
-        (".hidden", "", False),
-        ("rows.gz", ".gz", True),
+        ("rows.csv", ".csv", None),
+        ("rows.CSV.GZ", ".csv.gz", "gzip"),
+        ("v1.2.parquet", ".parquet", None),
+        ("v1.2.json.gz", ".json.gz", "gzip"),
+        ("rows", "", None),
+        (".hidden", "", None),
+        ("rows.gz", ".gz", "gzip"),
+        ("rows.csv.zst", ".csv.zst", "zstd"),
+        ("v1.2.JSONL.ZST", ".jsonl.zst", "zstd"),
+        ("rows.zst.csv", ".csv", None),
     ],
 )
 def test_extensions(name, suffix, packed):
-    assert extension(Path(name)) == suffix and is_packed(Path(name)) is packed
+    assert extension(Path(name)) == suffix and packing(Path(name)) == packed
 
 
 def test_a_path_that_does_not_exist_says_what_to_do(tmp_path, monkeypatch):

@@ -212,18 +212,26 @@ def _sweep(folder: Path) -> None:
                 shutil.rmtree(path) if entry.is_dir(follow_symlinks=False) else path.unlink()
 
 
-def is_packed(path: Path) -> bool:
-    """Whether the extension says that the file is gzipped."""
-    return path.suffix.lower() == ".gz"
+PACKED = {".gz": "gzip", ".zst": "zstd"}
+"""Extensions of packed files, and how they are packed."""
+
+
+def packing(path: Path) -> str | None:
+    """How the extension says that the file is packed: gzip, zstd, or None.
+
+    >>> packing(Path("rows.csv.gz")), packing(Path("rows.csv"))
+    ('gzip', None)
+    """
+    return PACKED.get(path.suffix.lower())
 
 
 def extension(path: Path) -> str:
-    """The extension that tells a file's format, in lower case; two parts if the file is gzipped.
+    """The extension that tells a file's format, in lower case; two parts if the file is packed.
 
     >>> extension(Path("rows.CSV.gz")), extension(Path("v1.2.parquet"))
     ('.csv.gz', '.parquet')
     """
-    return ("".join(path.suffixes[-2:]) if is_packed(path) else path.suffix).lower()
+    return ("".join(path.suffixes[-2:]) if packing(path) else path.suffix).lower()
 
 
 def existing(path: str | Path, what: str) -> Path:

@@ -17,7 +17,7 @@ from openset.commands.console import (
     show_json,
     show_text,
 )
-from openset.commands.options import AllowDownload
+from openset.commands.options import AllowDownload, Carry, split_columns
 
 
 def score(
@@ -26,6 +26,7 @@ def score(
     data: Annotated[Path, typer.Argument(metavar="DATA", help="Rows to score, with the run's columns.")],
     out: Annotated[Path, typer.Option(help="File to write; its extension says the format.")],
     id: Annotated[str | None, typer.Option(metavar="COL", help="Another id column than the run's.")] = None,
+    carry: Carry = None,
     fdr: Annotated[
         float | None, typer.Option(help="Mark rows to list at this false discovery rate; reads DATA twice.")
     ] = None,
@@ -83,6 +84,7 @@ def score(
             data,
             out,
             id=id,
+            carry=split_columns(carry),
             fdr=fdr,
             max_density_ratio=max_density_ratio,
             csv_safe=csv_safe,

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from openset._utils.arrays import as_objects
 from openset._utils.extras import require
@@ -25,7 +24,8 @@ _ROW_GROUP = 2**17  # rows
 _LONGEST_MEMBER = 65535  # bytes of a name in a zip archive
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")  # how a formula begins in a spreadsheet
 
-Columns = Mapping[str, NDArray[Any]]
+Columns = Mapping[str, Any]
+"""Columns by name: numpy or Arrow arrays."""
 Write = Callable[[Columns], None]
 
 
@@ -117,7 +117,7 @@ def _arrow_writer(open_sink: Callable[[Path, Any, ExitStack], Any]) -> Any:
     return opened
 
 
-def _as_arrow(column: NDArray[Any]) -> Any:
+def _as_arrow(column: Any) -> Any:
     """An Arrow array; whole numbers that no Arrow type holds together, below 0 and from 2**63 on, as text."""
     import pyarrow as pa
 
@@ -188,7 +188,8 @@ def _json_lines(path: Path, *, packed: bool = False) -> Iterator[Write]:
 
 def _write_lines(file: Any, columns: Columns) -> None:
     for row in zip(*(column.tolist() for column in columns.values()), strict=True):
-        file.write(json.dumps(dict(zip(columns, row, strict=True)), ensure_ascii=False).encode() + b"\n")
+        line = json.dumps(dict(zip(columns, row, strict=True)), ensure_ascii=False, default=str)  # dates as text
+        file.write(line.encode() + b"\n")
 
 
 @contextmanager
@@ -203,7 +204,8 @@ def _npz(path: Path) -> Iterator[Write]:
                 raise ValueError(f"a column's name is too long for .npz ({len(name)} letters): write .parquet.")
             if name not in waiting:
                 waiting[name] = files.enter_context(tempfile.TemporaryFile(dir=path.parent))  # noqa: SIM115
-            plain = column.astype(str) if column.dtype == object else column
+            values = column if isinstance(column, np.ndarray) else column.to_numpy(zero_copy_only=False)
+            plain = values.astype(str) if values.dtype == object else values
             np.lib.format.write_array(waiting[name], plain, allow_pickle=False)
             batches.setdefault(name, []).append((len(plain), plain.dtype))
 

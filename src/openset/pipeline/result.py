@@ -28,11 +28,14 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from openset.data.readers.records import Records
+    from openset.features.fitted import FittedFeatures
+    from openset.features.maker import MadeFeatures
     from openset.pipeline.scored_table import ScoredTable
     from openset.stats.groups import NovelGroups
 
 MODEL, SCORED, RESULT = "model", "scored_target.parquet", "result.json"
 SETTINGS, REPORT, PROFILE = "settings.toml", "report.html", "profile.safetensors"
+FEATURES = "features.json"
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +43,8 @@ class Result:
     """A fitted model, the scored target and what they say.
 
     ``result.summary`` has the numbers and ``result.summary()`` says them in words. ``source`` and ``target`` are
-    the records as read, ``features_source`` and ``features_target`` what the model was fitted on.
+    the records as read, ``made_source`` and ``made_target`` their features. ``fitted_features`` makes those of
+    further rows; it is None in the run of an earlier openset.
     """
 
     model: Any
@@ -48,8 +52,19 @@ class Result:
     scored: ScoredTable
     source: Records
     target: Records
-    features_source: NDArray[np.floating]
-    features_target: NDArray[np.floating]
+    made_source: MadeFeatures
+    made_target: MadeFeatures
+    fitted_features: FittedFeatures | None = None
+
+    @property
+    def features_source(self) -> NDArray[np.floating]:
+        """What the model was fitted on, of source."""
+        return self.made_source.X
+
+    @property
+    def features_target(self) -> NDArray[np.floating]:
+        """What the model was fitted on, of target."""
+        return self.made_target.X
 
     @property
     def source_scores(self) -> NDArray[np.float64]:
@@ -88,6 +103,7 @@ class Result:
     def save(self, folder: str | PathLike[str], *, overwrite: bool = False) -> None:
         """Write model, scored target, ``result.json``, settings, profile and report to a folder, or nothing."""
         from openset.data.writer import writing_table
+        from openset.features.fitted import write_features
         from openset.pipeline.fit_profile import make_profile, write_profile
 
         path = Path(folder)
@@ -100,7 +116,9 @@ class Result:
             content = json.dumps(self.summary.to_dict(), indent=1, ensure_ascii=False, allow_nan=False)
             write_atomically(temporary / RESULT, content.encode())
             write_atomically(temporary / SETTINGS, to_toml(self.summary.settings).encode())
-            profile = make_profile(self.features_source, self.features_target, self.source, self.target)
+            if self.fitted_features is not None:
+                write_features(self.fitted_features, temporary / FEATURES)
+            profile = make_profile(self.made_source, self.made_target, self.source, self.target)
             write_profile(profile, temporary / PROFILE)
             self.report(temporary / REPORT)
 
@@ -139,7 +157,7 @@ def check_free(folder: Path, *, overwrite: bool) -> None:
     there = set(os.listdir(folder)) if folder.exists() else set()
     if not there:
         return
-    others = there - {MODEL, SCORED, RESULT, SETTINGS, REPORT, PROFILE}
+    others = there - {MODEL, SCORED, RESULT, SETTINGS, REPORT, PROFILE, FEATURES}
     if RESULT not in there or others:
         what = f"other files ({listed(sorted(others))})" if RESULT in there else "other files and no run"
         raise ValueError(f"{folder} holds {what}, so it is not replaced: choose another folder.")

@@ -70,6 +70,7 @@ def test_labels_of_csv_are_integers_only_if_all_are(tmp_path):
         assert [b.y.tolist() for b in iter_batches(path, label="y", batch_rows=1)] == [
             [label] for label in expected
         ]
+        assert read_table(path, id="y").ids.tolist() == expected, "so are ids"
 
 
 def test_wrong_encodings(tmp_path):

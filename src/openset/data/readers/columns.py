@@ -21,6 +21,11 @@ Read = tuple[NDArray[Any], Problems]
 _BLOCK = 2**20  # values searched for NaN at a time, so that the temporary array stays small
 
 
+def missing(name: str) -> str:
+    """The problem of a row whose cell in this column is missing."""
+    return f"column {name!r} is missing"
+
+
 def kind_of(values: Iterable[Any], *, parse: bool = False) -> str:
     """What most values are: ``number``, ``vector`` or ``other``. With ``parse``, text like "1.5" is a number.
 
@@ -94,7 +99,7 @@ def read_vectors(column: Any, name: str, width: int | None) -> Read:
     for row, value in enumerate(_python(column)):
         numbers = value if isinstance(value, list) else []
         if value is None:
-            problems[row] = f"column {name!r} is missing"
+            problems[row] = missing(name)
         elif not isinstance(value, list):
             problems[row] = f"column {name!r} holds {_shown(value)}, not a list of numbers"
         elif any(item is None for item in value):
@@ -153,7 +158,7 @@ def read_keys(
     for row, value in enumerate(values):
         found = _key_kind(value)
         if is_missing(value) or (found == "text" and not value.strip()):
-            problems[row] = f"column {name!r} is missing"
+            problems[row] = missing(name)
         elif found == "text" and not _is_unicode(value):
             problems[row] = f"column {name!r} {_NO_UNICODE}"
         elif found is None:
@@ -243,7 +248,7 @@ def _each(column: Any, name: str, convert: Callable[[Any], Any], blank: Any, dty
     for row, value in enumerate(_python(column)):
         try:
             if value is None:
-                raise ValueError(f"column {name!r} is missing")
+                raise ValueError(missing(name))
             values.append(convert(value))
         except ValueError as error:
             values.append(blank)
@@ -335,7 +340,7 @@ def _null_rows(column: Any, name: str) -> Problems:
     if not column.null_count:
         return {}
     nulls = np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False))
-    return dict.fromkeys(nulls.tolist(), f"column {name!r} is missing")
+    return dict.fromkeys(nulls.tolist(), missing(name))
 
 
 def _is_list(arrow_type: Any) -> bool:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from openset._utils.extras import require
-from openset._utils.files import extension
+from openset._utils.files import extension, packing
 from openset.data.readers.boundary import reading
 from openset.data.readers.columns import kind_of
 from openset.data.readers.csv_text import CsvText, is_escaped, restored
@@ -123,11 +123,11 @@ def _parse_options(path: Path, note: Callable[[Any], str], **more: Any) -> Any:
 
 
 def _delimiter(path: Path) -> str:
-    return "\t" if extension(path) in (".tsv", ".tsv.gz") else ","
+    return "\t" if extension(path).startswith(".tsv") else ","
 
 
 def _first_bytes(path: Path) -> bytes:
-    with reading(path, "gzip file"), open_unpacked(path) as file:
+    with reading(path, f"{packing(path)} file"), open_unpacked(path) as file:
         return file.read(4)
 
 

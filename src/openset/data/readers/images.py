@@ -88,6 +88,11 @@ def _pillow() -> Any:
     return require("PIL.Image", "Reading images", "data")
 
 
+def has_images(folder: Path) -> bool:
+    """Whether there is an image file somewhere in a folder; the search ends at the first."""
+    return any(path.suffix.lower() in IMAGE_SUFFIXES for path in folder.rglob("*"))
+
+
 def open_image_folder(path: Path) -> Source:
     """A folder of images: the path is the id, and the first level of folders, if there is one, the label."""
     names = list_images(path)

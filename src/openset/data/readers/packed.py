@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import gzip
+import io
 from pathlib import Path
 from typing import Any
 
-from openset._utils.files import is_packed
+from openset._utils.extras import require
+from openset._utils.files import packing
 from openset.errors import UnreadableError
 
 MOST_UNPACKED = 2**30
@@ -49,8 +51,11 @@ class LimitedStream:
 
 
 def open_unpacked(path: Path) -> Any:
-    """The content of a file, unpacked if its extension says that it is gzipped."""
-    return LimitedStream(gzip.open(path), path) if is_packed(path) else path.open("rb")
+    """The content of a file, unpacked if its extension says that it is packed."""
+    if packing(path) == "zstd":
+        pa = require("pyarrow", "Reading zstd files", "data")
+        return LimitedStream(io.BufferedReader(pa.input_stream(str(path), compression="zstd")), path)
+    return LimitedStream(gzip.open(path), path) if packing(path) else path.open("rb")
 
 
 def check_unpacked_size(path: Path, unpacked: int) -> None:

@@ -46,6 +46,8 @@ def write_formats(folder: Path, target: Path) -> list[Path]:
     (folder / "t.csv").write_text(text)
     (folder / "q.csv").write_text(quoted)
     (folder / "t.csv.gz").write_bytes(gzip.compress(text.encode(), mtime=0))
+    with pa.output_stream(folder / "t.csv.zst", compression="zstd") as file:
+        file.write(text.encode())
     (folder / "t.tsv").write_text(frame.to_csv(index=False, sep="\t"))
     (folder / "t.jsonl").write_text(lines)
     (folder / "t.jsonl.gz").write_bytes(gzip.compress(lines.encode(), mtime=0))

@@ -248,7 +248,7 @@ def test_csv_safe_escapes_what_a_spreadsheet_would_run(files):
     for more in ((), ("--csv-safe",)):
         done = call("score", files / "run", files / "target.csv", "--out", files / "out.csv", *more)
         assert done.exit_code == 0, done.output
-        scored[more] = pd.read_csv(files / "out.csv", dtype=str)["id"].tolist()[: len(odd)]
+        scored[more] = pd.read_csv(files / "out.csv", dtype=str).iloc[: len(odd), 0].tolist()
     assert scored[()] == odd
     assert scored[("--csv-safe",)] == ["'=1+1", "'+1", "'-1", "'@a", "'\tx", "plain", "3"]
 

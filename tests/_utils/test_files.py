@@ -146,6 +146,8 @@ def test_an_output_that_is_read_is_refused(tmp_path):
     (tmp_path / "link").symlink_to(tmp_path / "run")
     (tmp_path / "hard.csv").hardlink_to(tmp_path / "data.csv")
     inputs = (tmp_path / "run", str(tmp_path / "data.csv"), {"a": "frame"}, None, tmp_path / "absent")
+    with pytest.raises(ValueError, match="is read"):
+        check_not_input(tmp_path / "data.csv", tmp_path / "d*.csv")
     for bad in ("data.csv", "hard.csv", "run", "run/result.json", "link/result.json", "run/model", "."):
         with pytest.raises(ValueError, match="is read"):
             check_not_input(tmp_path / bad, *inputs)

@@ -28,11 +28,12 @@ class Failure(NamedTuple):
     error: str
 
 
-def tampered(
-    run: Path, *, names: tuple[str, ...] = ("result.json", "model/model.json")
-) -> Iterator[tuple[str, Mutation]]:
+JSON_FILES = ("result.json", "model/model.json", "features.json")
+
+
+def tampered(run: Path) -> Iterator[tuple[str, Mutation]]:
     """Every mutation of the JSON files of a run; the caller writes them with :func:`write`."""
-    for name in names:
+    for name in (name for name in JSON_FILES if (run / name).exists()):
         content = json.loads((run / name).read_text(encoding="utf-8"))
         for mutation in mutations(_shortened(content), others=ODD_VALUES):
             yield name, mutation

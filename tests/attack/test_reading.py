@@ -192,7 +192,7 @@ def test_ids_of_both_signs_and_64_bits_are_written(problem_files, tmp_path):
     (tmp_path / "t.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     done = call("score", problem_files / "run", tmp_path / "t.jsonl", "--out", tmp_path / "out.csv")
     assert done.exit_code == 0, done.output
-    assert pd.read_csv(tmp_path / "out.csv", dtype=str)["id"].tolist() == list(map(str, ids))
+    assert pd.read_csv(tmp_path / "out.csv", dtype=str).iloc[:, 0].tolist() == list(map(str, ids))
 
 
 def test_a_cache_on_a_full_disk_is_an_error_of_the_machine(tmp_path):

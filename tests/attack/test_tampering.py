@@ -43,7 +43,8 @@ def test_a_model_sets_no_name_that_is_not_a_fitted_one(run, name):
     [
         ("classes_", 3), ("classes_", []), ("threshold_", "high"), ("threshold_", {"$float": "nan"}),
         ("n_features_in_", 2**70), ("n_features_in_", True), ("n_target_", -1), ("scaling_", 3),
-        ("whitening_", "text"), ("calibration_scores_", {"some": "name"}), ("means_", None), ("novel_label_", {"a": 1}),
+        ("whitening_", "text"), ("calibration_scores_", {"some": "name"}), ("means_", None),
+        ("novel_label_", {"a": 1}),
     ],
 )  # fmt: skip
 def test_fitted_values_of_another_kind_are_refused_when_loaded(run, problem_files, tmp_path, name, value):
@@ -56,6 +57,12 @@ def test_fitted_values_of_another_kind_are_refused_when_loaded(run, problem_file
 def test_a_model_without_something_that_it_needs_is_refused_when_loaded(run, name):
     change_model(run, lambda content: content["fitted"].pop(name))
     with pytest.raises(ModelFormatError, match="is damaged"):
+        openset.load(run / "model")
+
+
+def test_a_model_that_lost_a_class_is_refused_when_loaded(run):
+    change_model(run, lambda content: content["fitted"]["classes_"]["$labels"].pop())
+    with pytest.raises(ModelFormatError, match="one logit for each class"):
         openset.load(run / "model")
 
 

@@ -112,12 +112,12 @@ def test_a_run_survives_a_kill_at_every_step_of_replacing_it(files, exchange):
     run, out = str(files / "run"), files / "out"
     shutil.copytree(run, out)
     seen = set()
-    for moment in kills(SAVE.format(run=run, out=str(out)), exchange=exchange, every=1 if exchange else 3):
+    for moment in kills(SAVE.format(run=run, out=str(out)), exchange=exchange, every=7):
         summary = read_summary(out)  # recovers, where folders cannot be exchanged
         seen.add(summary.created == "NEW")
         openset.load(out / "model")
         assert moment < 400
-    assert read_summary(out).created == "NEW" and True not in seen - {True, False}
+    assert read_summary(out).created == "NEW" and False in seen
 
 
 REPLACE = """
@@ -227,13 +227,13 @@ def test_class_names_of_any_length(files):
     import pandas as pd
 
     source = pd.read_parquet(files / "source.parquet")
-    names = {"cat": "=cat,\n\"'" + "x" * 20_000, "dog": "y" * 3000 + "/../"}
+    names = {"cat": "=cat,\n\"'" + "x" * 70_000, "dog": "y" * 3000 + "/../"}
     source.assign(kind=source["kind"].map(names)).to_parquet(files / "source.parquet")
     done = fit(files, files / "named")
     assert done.exit_code == 0, done.output
     assert json.loads((files / "named" / "result.json").read_text())["classes"] == sorted(names.values())
-    for out in ("scored.parquet", "scored.csv", "scored.npz"):
-        assert call("score", files / "named", files / "target.parquet", "--out", files / out).exit_code == 0
+    for out, code in (("scored.parquet", 0), ("scored.csv", 0), ("scored.npz", 2)):  # a zip archive has a limit
+        assert call("score", files / "named", files / "target.parquet", "--out", files / out).exit_code == code
     assert call("inspect", files / "named").exit_code == 0
 
 
@@ -248,7 +248,7 @@ def test_csv_safe_escapes_what_a_spreadsheet_would_run(files):
     for more in ((), ("--csv-safe",)):
         done = call("score", files / "run", files / "target.csv", "--out", files / "out.csv", *more)
         assert done.exit_code == 0, done.output
-        scored[more] = pd.read_csv(files / "out.csv", dtype=str)["id"].tolist()[: len(odd)]
+        scored[more] = pd.read_csv(files / "out.csv", dtype=str).iloc[: len(odd), 0].tolist()
     assert scored[()] == odd
     assert scored[("--csv-safe",)] == ["'=1+1", "'+1", "'-1", "'@a", "'\tx", "plain", "3"]
 

@@ -6,6 +6,7 @@ path, sync to the disk, and rename. What a kill leaves behind is swept by the ne
 
 from __future__ import annotations
 
+import glob
 import os
 import shutil
 import time
@@ -156,16 +157,22 @@ def check_not_input(out: Path, *inputs: Any) -> None:
     Inputs that are no paths, such as data frames, are safe. A new file inside a folder that is read does no harm.
     """
     place = _followed(out)
-    for given in inputs:
-        if not isinstance(given, (str, Path)) or not Path(given).expanduser().exists():
-            continue
-        read = _followed(Path(given).expanduser())
+    for given in (path for each in inputs for path in _paths_of(each)):
+        read = _followed(given)
         if place == read or (place.exists() and place.samefile(read)):
             raise ValueError(f"{out} is read too, and would be lost: write to another place.")
         if read in place.parents and place.exists():
             raise ValueError(f"{out} is a part of {given}, which is read and would be damaged: write elsewhere.")
         if place in read.parents and place.exists():
             raise ValueError(f"{out} holds {given}, which is read and would be lost: write elsewhere.")
+
+
+def _paths_of(given: Any) -> list[Path]:
+    """The paths that an input stands for: its own, or those of a pattern such as ``data/*.csv``."""
+    if not isinstance(given, (str, Path)):
+        return []
+    path = Path(given).expanduser()
+    return [path] if os.path.exists(path) else [Path(name) for name in glob.glob(str(path), recursive=True)]
 
 
 def written_paths() -> tuple[Path, ...]:

@@ -106,15 +106,13 @@ def fit(
     """
     with helpful_errors(verbose, context), downloads(allow_download):
         from openset._utils.extras import require
-        from openset._utils.files import check_not_input
         from openset.pipeline.result import check_free
         from openset.pipeline.settings import read_settings
 
         asked = settings_from(context, None if settings is None else read_settings(settings))
         if asked.source is None or asked.target is None or out is None:
             raise ValueError(_missing(asked))
-        check_free(out, overwrite=overwrite)
-        check_not_input(out, asked.source, asked.target)
+        check_free(out, asked.source, asked.target, overwrite=overwrite)
         require("pyarrow", "Writing the scored target", "data")
 
         from openset.pipeline.run import run_with

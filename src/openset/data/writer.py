@@ -21,6 +21,7 @@ from openset._utils.text import listed
 from openset.errors import Parameter, ParameterError
 
 _ROW_GROUP = 2**17  # rows
+_LONGEST_MEMBER = 65535  # bytes of a name in a zip archive
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")  # how a formula begins in a spreadsheet
 
 Columns = Mapping[str, Any]
@@ -199,6 +200,8 @@ def _npz(path: Path) -> Iterator[Write]:
 
     def write(columns: Columns) -> None:
         for name, column in columns.items():
+            if len(f"{name}.npy".encode()) > _LONGEST_MEMBER:
+                raise ValueError(f"a column's name is too long for .npz ({len(name)} letters): write .parquet.")
             if name not in waiting:
                 waiting[name] = files.enter_context(tempfile.TemporaryFile(dir=path.parent))  # noqa: SIM115
             values = column if isinstance(column, np.ndarray) else column.to_numpy(zero_copy_only=False)

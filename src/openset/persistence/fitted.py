@@ -42,8 +42,11 @@ def check_fitted(model: Any, fitted: Mapping[str, Any]) -> None:
     for name in _ROWS_OF_NUMBERS:
         _check_array(fitted[name], name, "f")
     _check_array(fitted["classes_"], "classes_", "biufUO")
-    if not len(fitted["classes_"]):
-        raise ValueError("classes_ is empty")
+    classes = fitted["classes_"].tolist()
+    if len({type(label) for label in classes}) != 1 or not isinstance(classes[0], (str, bool, int, float)):
+        raise ValueError("classes_ is not a list of texts or of numbers")
+    if len(set(classes)) < len(classes):
+        raise ValueError("classes_ has a class twice")
     if isinstance(fitted["novel_label_"], (dict, list, tuple, np.ndarray)):
         raise ValueError("novel_label_ is no single value")
     if not isinstance(fitted["threshold_"], (int, float, np.floating)) or np.isnan(fitted["threshold_"]):
@@ -69,6 +72,7 @@ def try_out(model: Any) -> None:
     shape = getattr(model, "row_kind_", {"shape": [model.n_features_in_]})["shape"]
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
-        found = model._predictions(*model._outputs(np.zeros((1, *shape), dtype=np.float32)))
-    if found.predicted.shape != (1,) or found.novelty_score.shape != (1,):
-        raise ValueError("it does not give one score for one row")
+        logits, score = model._outputs(np.zeros((1, *shape), dtype=np.float32))
+        model._predictions(logits, score)
+    if logits.shape != (1, len(model.classes_)) or score.shape != (1,):
+        raise ValueError("it does not give one score, and one logit for each class, for one row")

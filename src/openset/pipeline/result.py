@@ -107,8 +107,7 @@ class Result:
         from openset.pipeline.fit_profile import make_profile, write_profile
 
         path = Path(folder)
-        check_free(path, overwrite=overwrite)
-        check_not_input(path, self.summary.settings.source, self.summary.settings.target)
+        check_free(path, self.summary.settings.source, self.summary.settings.target, overwrite=overwrite)
         with replacing_folder(path, overwrite=overwrite) as temporary:
             self.model.save(temporary / MODEL)
             with writing_table(temporary / SCORED) as write:
@@ -148,9 +147,13 @@ class Result:
         )
 
 
-def check_free(folder: Path, *, overwrite: bool) -> None:
-    """Raise an error unless a run can be written there: the folder is empty, absent, or a run to replace."""
+def check_free(folder: Path, *inputs: Any, overwrite: bool) -> None:
+    """Raise an error unless a run can be written there: the folder is empty, absent, or a run to replace.
+
+    ``inputs`` are what the run is made of: they must not be in the folder.
+    """
     recover(folder)
+    check_not_input(folder, *inputs)
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"{folder} is a file: a run is written to a folder.")
     check_folder_replaceable(folder)

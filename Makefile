@@ -6,7 +6,7 @@ BASE   := $(VENV)/.installed-base
 STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check test lint types contract hooks docs net evidence benchmark constraints clean
+.PHONY: help demo check test attack lint types contract hooks docs net evidence benchmark constraints clean
 
 help:  ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 20
@@ -30,6 +30,9 @@ check: lint types contract  ## while working: style, types, imports and the quic
 
 test: lint types contract  ## everything CI checks: as check, with the slow tests
 	@$(BIN)/python -m pytest -n 2 --dist worksteal
+
+attack: $(STAMP)  ## damaged files, tampered runs, kills, odd paths, for MINUTES=60; a table of what was found
+	@cd tests && PYTHONPATH=. OMP_NUM_THREADS=1 ../$(BIN)/python -W ignore -m attack.run --minutes $(or $(MINUTES),60)
 
 lint: $(STAMP)
 	@$(BIN)/ruff check .

@@ -10,6 +10,14 @@ class ModelFormatError(ValueError):
     """A folder is not a model, or not one that this version of openset can read."""
 
 
+class UnreadableError(ValueError):
+    """A file cannot be read: it is damaged, is not what its extension says, or asks for too much."""
+
+
+class DataWarning(UserWarning):
+    """Rows were read, but something about the file looks wrong."""
+
+
 class FitWarning(UserWarning):
     """Fitting went on, but the result guarantees less than was asked for."""
 

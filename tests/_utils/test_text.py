@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from openset._utils.text import did_you_mean, listed, shortened
+from openset._utils.text import did_you_mean, listed, shortened, wrapped
 
 
 def test_lists_in_a_message():
@@ -25,3 +25,11 @@ def test_the_most_similar_name_is_suggested():
     assert did_you_mean("lable", ["value", "label"]) == " Did you mean 'label'?"
     assert did_you_mean("lable", {"label": 1, "size": 2}) == " Did you mean 'label'?"
     assert did_you_mean("lable", ["x"]) == did_you_mean("lable", []) == ""
+
+
+@given(st.text("ab cde", max_size=300), st.text("xy ", min_size=1, max_size=20))
+def test_wrapped_lines_fit_a_terminal_and_keep_every_word(text, head):
+    lines = wrapped(head, text)
+    assert lines and max(map(len, lines)) <= 78
+    assert "".join(lines).replace(" ", "") == (head + text).replace(" ", "")
+    assert all(line.startswith(" " * len(head)) for line in lines[1:])

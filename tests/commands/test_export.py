@@ -18,7 +18,8 @@ def test_a_network_is_written_with_its_columns(problem_files, tmp_path):
     assert (tmp_path / "m.onnx").stat().st_size > 0
     done = call("export", tmp_path / "run", "--onnx", tmp_path / "m.onnx", "--json")
     assert json.loads(done.stdout) == {
-        "out": str(tmp_path / "m.onnx"), "features": ["width", "height", "weight"],
+        "out": str(tmp_path / "m.onnx"), "method": "SourceOnly", "inputs": ["x"],
+        "features": ["width", "height", "weight"], "reason": "",
     }  # fmt: skip
     assert call("export", tmp_path / "run", "--onnx", tmp_path / "m.onnx", "-q").output == ""
 

@@ -15,7 +15,7 @@ import pytest
 
 from command_line import COMMAND, call, fit
 from openset.stats.p_values import benjamini_hochberg
-from product_files import frame
+from product_files import NAMES, frame
 
 
 def test_rows_to_act_on_at_a_false_discovery_rate(problem_files, tmp_path):
@@ -96,6 +96,9 @@ def test_the_run_repeats_from_its_settings(problem_files, tmp_path):
     second = json.loads(again.stdout)
     assert second == json.loads((tmp_path / "again" / "result.json").read_text())
     assert first["data"].pop("left_out") == ["town"] and second["data"].pop("left_out") == []
+    town = {"name": "town", "kind": "not in target", "became": "not used: not in target", "features": 0}
+    used = [{"name": name, "kind": "number", "became": "as it is", "features": 1} for name in NAMES]
+    assert first["data"].pop("columns") == [*used, town] and second["data"].pop("columns") == used
     same = set(first) - {"created", "timings"}
     assert {name: first[name] for name in same} == {name: second[name] for name in same}
     one, two = (folder / "scored_target.parquet" for folder in (problem_files / "run", tmp_path / "again"))
@@ -137,8 +140,8 @@ def three_target_rows(folder):
     frame(np.eye(3), rid=["a", "b", "c"]).to_csv(folder / "target.csv", index=False)
 
 
-def null_target_text(folder):
-    for name, text in (("source", "fine"), ("target", None)):
+def null_target_text(folder, source="fine", target=None):
+    for name, text in (("source", source), ("target", target)):
         data = pd.read_parquet(folder / f"{name}.parquet")
         data.assign(review=pd.Series([text] * len(data), dtype="str")).to_parquet(folder / f"{name}.parquet")
 
@@ -149,19 +152,34 @@ def missing_value(folder):
     data.to_parquet(folder / "source.parquet")
 
 
+def twice(folder):
+    data = pd.read_parquet(folder / "target.parquet")
+    data.loc[7, "rid"] = "t3"
+    data.to_parquet(folder / "target.parquet")
+
+
 def labelled_target(folder):
     data = pd.read_parquet(folder / "target.parquet")
     data.assign(kind="cat").to_parquet(folder / "target.parquet")
 
 
 def null_text(folder):
-    data = pd.read_parquet(folder / "source.parquet")
-    data.assign(review=pd.Series([None] * len(data), dtype="str")).to_parquet(folder / "source.parquet")
+    null_target_text(folder, None, "fine")
 
 
 def mixed_widths(folder):
     lists = [[1.0, 2.0]] * 15 + [[1.0]] * 15
     pq.write_table(pa.table({"e": lists, "kind": ["a", "b"] * 15}), folder / "source.parquet")
+    pq.write_table(pa.table({"e": lists}), folder / "target.parquet")
+
+
+def one_town(folder):
+    data = pd.read_parquet(folder / "target.parquet")
+    data.assign(town="Rome").to_parquet(folder / "target.parquet")
+
+
+def no_shared_column(folder):
+    pd.DataFrame({"other": range(40)}).to_parquet(folder / "target.parquet")
 
 
 def narrower_target(folder):
@@ -194,16 +212,28 @@ def mistyped_settings(folder):
         (three_rows, ["source.csv", "target.parquet", "--label", "kind"], "has 3 rows to use, too few"),
         (None, ["source.parquet", "nowhere.csv", "--label", "kind"], "nowhere.csv does not exist"),
         (three_target_rows, ["source.parquet", "target.csv", "--label", "kind"], "the target needs at least 20"),
-        (null_target_text, [*GIVEN, "--text", "review"], "target.parquet"),
-        (missing_value, [*GIVEN], "row 7: column 'width' is missing"),
-        (missing_value, [*GIVEN], "skip them with --skip-bad."),
+        (None, ["source.parquet", "target.parquet"], "Likely ones: 'kind'"),
+        (None, ["target.parquet", "source.parquet", "--label", "kind"], "source and target seem to be swapped."),
+        (null_target_text, [*GIVEN, "--text", "review"], "target.parquet: every text in column 'review' is bl"),
+        (twice, [*GIVEN, "--id", "rid"], "row 7: id t3 in column 'rid' came before"),
+        (twice, [*GIVEN, "--id", "rid"], "skip them with --skip-bad."),
         (labelled_target, [*GIVEN], "pass --ignore-target-labels; to measure a fitted run against them, use"),
-        (null_text, [*GIVEN, "--text", "review"], "'review' is missing"),
+        (null_text, [*GIVEN, "--text", "review"], "source.parquet: every text in column 'review' is blank"),
         (mixed_widths, [*GIVEN], "holds 1 numbers where"),
         (narrower_target, [*GIVEN], "X has 3 features but X_target has 2"),
-        (None, [*GIVEN, "--features", "town"], "holds no numbers"),
-        (None, [*GIVEN, "--features", "town"], "or encode it with --text COL."),
+        (None, [*GIVEN, "--features", "town"], "target.parquet has no column 'town'; it has width, height,"),
+        (one_town, [*GIVEN, "--features", "town"], "no column can be a feature: "),
+        (one_town, [*GIVEN, "--features", "town", "--as", "town=number"],
+         "column 'town' cannot be a number: most of its values are no numbers: the first is 'Rome'."),
+        (no_shared_column, [*GIVEN], "no column of source.parquet is in the target: it lacks 'width', "),
+        (None, [*GIVEN, "--as", "width=catgory"], "Did you mean 'category'?"),
+        (None, [*GIVEN, "--as", "width"], "--as width is not valid: write --as COL=KIND, such as zip=category."),
+        (None, [*GIVEN, "--as", "widht=number"], "Did you mean 'width'?"),
+        (None, [*GIVEN, "--as", "rid=id", "--id", "width"], " contradicts --id width."),
+        (None, [*GIVEN, "--carry", "width,heigth"], "--carry heigth is no column of target.parquet. Did"),
+        (None, [*GIVEN, "--drop", "*"], " leaves no feature."),
         (None, [*GIVEN, "--method", "colour"], "--method colour is not valid: expected one of 'color'"),
+        (None, [*GIVEN, "--method", "colour"], "Did you mean 'color'?"),
         (None, [*GIVEN, "--method", "zoc"], "openset.ZOC in Python"),
         (None, [*GIVEN, "--set", "hiden=3"], "Did you mean 'hidden'?"),
         (None, [*GIVEN, "--fpr", "2"], "--fpr 2.0 is not valid"),
@@ -218,8 +248,7 @@ def mistyped_settings(folder):
         (None, [*GIVEN, "--features", "width", "--encoder", "x"], "a column with --text COL or --image COL."),
         (misspelt_settings, [*GIVEN, "--settings", "s.toml"], "s.toml: 'methd' is unknown. Did you mean"),
         (mistyped_settings, [*GIVEN, "--settings", "s.toml"], "s.toml: fpr is text, expected a number."),
-        (None, [*GIVEN, "--text", "town", "--features", "width"],
-         "--features and --text are given together"),
+        (None, [*GIVEN, "--text", "town", "--features", "width"], "target.parquet has no column 'town'"),
     ],
 )  # fmt: skip
 def test_wrong_input_gives_one_message_and_exit_code_2(
@@ -240,11 +269,46 @@ def test_wrong_input_gives_one_message_and_exit_code_2(
 def test_target_labels_can_be_ignored_and_bad_rows_skipped(problem_files, tmp_path):
     for name in ("source.parquet", "target.parquet"):
         (tmp_path / name).write_bytes((problem_files / name).read_bytes())
+    twice(tmp_path)
     labelled_target(tmp_path)
-    missing_value(tmp_path)
     done = fit(tmp_path, tmp_path / "run", "--ignore-target-labels", "--skip-bad")
     assert done.exit_code == 0, done.output
-    assert "Skipped 1 source rows" in done.output
+    assert (
+        "Skipped 1 target rows that could not be used." in done.output and "source rows that" not in done.output
+    )
+    assert pd.read_parquet(tmp_path / "run" / "scored_target.parquet")["rid"].tolist() == [
+        f"t{row}" for row in range(400) if row != 7
+    ]
+
+
+def test_missing_values_are_filled_in_and_flagged_and_every_target_row_is_scored(problem_files, tmp_path):
+    for name in ("source.parquet", "target.parquet"):
+        (tmp_path / name).write_bytes((problem_files / name).read_bytes())
+    missing_value(tmp_path)
+    target, source = (pd.read_parquet(tmp_path / f"{name}.parquet") for name in ("target", "source"))
+    target.loc[::20, "height"] = np.nan
+    target.loc[3, list(NAMES)] = np.nan
+    target.to_parquet(tmp_path / "target.parquet")
+    source.loc[[0, 1], "kind"] = None
+    source.to_parquet(tmp_path / "source.parquet")
+    done = fit(tmp_path, tmp_path / "run", "--carry", "height")
+    assert done.exit_code == 0, done.output
+    assert "Skipped 2 source rows that could not be used or have no label." in done.output
+    scored = pd.read_parquet(tmp_path / "run" / "scored_target.parquet")
+    assert scored["rid"].tolist() == [f"t{row}" for row in range(400)]
+    assert np.isfinite(scored["novelty_score"]).all() and sorted(scored["rank"]) == list(range(1, 401))
+    pd.testing.assert_series_equal(scored["height"], target["height"])
+    data = json.loads((tmp_path / "run" / "result.json").read_text())["data"]
+    assert (data["source"]["rows"], data["source"]["skipped"], data["target"]["rows"]) == (598, 2, 400)
+    instead = "the source's median instead and a flag"
+    assert {use["name"]: (use["kind"], use["became"], use["features"]) for use in data["columns"]} == {
+        "width": ("number", f"as it is; 0.167 % missing in source, 0.25 % in target: {instead}", 2),
+        "height": ("number", f"as it is; 0 % missing in source, 5.25 % in target: {instead}", 2),
+        "weight": ("number", f"as it is; 0 % missing in source, 0.25 % in target: {instead}", 2),
+        "town": ("not in target", "not used: not in target", 0),
+    }
+    shown = " ".join(done.output.split())
+    assert all(f"{use['name']} {use['kind']}" in shown and use["became"] in shown for use in data["columns"])
 
 
 @pytest.mark.slow
@@ -270,11 +334,15 @@ def test_columns_that_are_ignored_are_named_and_json_is_the_summary(problem_file
     done = fit(problem_files, tmp_path / "run", "-v")
     assert done.exit_code == 0, done.output
     assert "Verdict: a group stands out, not proved" in done.output  # a method without a test of its own
-    assert "Ignored non-numeric columns: town. Take one as --text, or write it as numbers." in done.output
+    told = done.output.partition("What became of the columns\n")[2].split("\n\n")[0].splitlines()
+    assert [" ".join(line.split()) for line in told] == [
+        "town not in target not used: not in target", "3 more columns of numbers, as they are"
+    ]  # fmt: skip
     assert "3: width, height, weight" in done.output and "Seconds: read " in done.output
     assert max(map(len, done.output.split("Seconds: ")[0].splitlines())) <= 80
     assert sorted(p.name for p in (tmp_path / "run").iterdir()) == [
-        "model", "profile.safetensors", "report.html", "result.json", "scored_target.parquet", "settings.toml",
+        "features.json", "model", "profile.safetensors", "report.html", "result.json", "scored_target.parquet",
+        "settings.toml",
     ]  # fmt: skip
     again = fit(problem_files, tmp_path / "again", "--json", "-q")
     assert json.loads(again.stdout) == json.loads((tmp_path / "again" / "result.json").read_text())

@@ -14,6 +14,7 @@ from openset.stats.p_values import benjamini_hochberg
 
 def test_every_format_gives_the_rows_that_the_fit_scored(problem_files, tmp_path):
     fitted = pd.read_parquet(problem_files / "run" / "scored_target.parquet")
+    fitted = fitted.drop(columns=["rank", "group"])  # which take all rows together
     for name in ("target.parquet", "target.csv", "target.npz"):
         done = call("score", problem_files / "run", problem_files / name, "--out", tmp_path / "scored.parquet")
         assert done.exit_code == 0 and done.output.endswith(f"400 rows written to {tmp_path}/scored.parquet.\n")
@@ -38,17 +39,25 @@ def test_rows_are_marked_at_a_false_discovery_rate(problem_files, tmp_path):
 def test_wrong_input_gives_one_message_and_no_file(problem_files, tmp_path):
     run, data = problem_files / "run", problem_files / "target.csv"
     bad = pd.read_csv(data)
-    bad.loc[3, "height"] = None
+    bad.loc[3, "rid"] = "t1"
     bad.to_csv(tmp_path / "bad.csv", index=False)
+    pd.read_csv(data).assign(height="tall").to_csv(tmp_path / "words.csv", index=False)
+    pd.read_csv(data).drop(columns="height").to_csv(tmp_path / "less.csv", index=False)
     for arguments, words in [
         ((data, "--out", tmp_path / "x.npy"), "write .npz"),
         ((data, "--out", tmp_path / "x.xls"), "'.xls' is unknown"),
         ((data, "--out", tmp_path / "no" / "x.csv"), "there is no folder"),
-        ((tmp_path / "bad.csv", "--out", tmp_path / "x.csv"), "row 3: column 'height' is missing"),
+        ((tmp_path / "bad.csv", "--out", tmp_path / "x.csv"), "row 3: id t1 in column 'rid' came before"),
         (
             (tmp_path / "bad.csv", "--out", tmp_path / "x.csv"),
             "Every row must be scored: fix them first.",
         ),
+        (
+            (tmp_path / "words.csv", "--out", tmp_path / "x.csv"),
+            "column 'height' holds numbers in the fit, and now categories, such as 'tall': correct it.",
+        ),
+        ((tmp_path / "less.csv", "--out", tmp_path / "x.csv"), "no column 'height'; it has width, weight, rid."),
+        ((data, "--out", tmp_path / "x.csv", "--carry", "heigth"), "--carry heigth is no column of"),
         ((data, "--out", tmp_path / "x.csv", "--fdr", "0"), "error: --fdr 0.0 is not valid"),
         ((data, "--out", tmp_path / "x.csv", "--id", "ird"), "no column 'ird'"),
         (
@@ -64,7 +73,30 @@ def test_wrong_input_gives_one_message_and_no_file(problem_files, tmp_path):
         assert done.exit_code == 2, done.output
         assert words in " ".join(done.output.split()), done.output
         assert "skip" not in done.output and "Traceback" not in done.output
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["bad.csv"]
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["bad.csv", "less.csv", "words.csv"]
+
+
+def test_missing_cells_are_filled_in_and_told_and_columns_are_carried(problem_files, tmp_path):
+    batch = pd.read_csv(problem_files / "target.csv").assign(note=[f"row {i}" for i in range(400)])
+    whole, out = tmp_path / "whole.csv", tmp_path / "o.parquet"
+    batch = batch.astype({"height": object})
+    batch.loc[[3, 5], "height"] = None
+    batch.loc[7, "height"] = "tall"
+    batch.to_csv(tmp_path / "gaps.csv", index=False)
+    source = pd.read_parquet(problem_files / "source.parquet")
+    batch.loc[[3, 5, 7], "height"] = source["height"].median()
+    batch.to_csv(whole, index=False)
+    done = call("score", problem_files / "run", tmp_path / "gaps.csv", "--out", out, "--carry", "note,height")
+    assert done.exit_code == 0, done.output
+    shown = " ".join(done.stdout.split())
+    assert "Cells 1 value of column 'height' cannot be read as in source: taken as missing." in shown
+    assert "2 values missing in column 'height', which was complete in the fit: the source's median" in shown
+    scored = pd.read_parquet(out)
+    assert scored["note"].tolist() == batch["note"].tolist() and scored["rid"].tolist() == batch["rid"].tolist()
+    assert scored["height"][7] == "tall" and list(scored.columns)[-2:] == ["note", "height"]
+    assert call("score", problem_files / "run", whole, "--out", tmp_path / "w.parquet").exit_code == 0
+    filled = pd.read_parquet(tmp_path / "w.parquet")
+    pd.testing.assert_frame_equal(scored.drop(columns=["note", "height"]), filled)
 
 
 @pytest.fixture

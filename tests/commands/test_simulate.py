@@ -50,7 +50,7 @@ def test_color_with_few_steps(problem_files):
         (("--alpha", "0.001"), "Use larger --alpha"),
         (("--method", "nothing"), "nothing"),
         (("--set", "depth=3"), "no parameter 'depth'"),
-        (("--features", "town"), "holds no numbers"),
+        (("--features", "town"), "has no column 'town'; it has width, height"),
         (("--set", "fpr=0.1"), "parameters has fpr: use --fpr of the run instead"),
         (("--set", "max_density_ratio=3"), "use --max-density-ratio of the run instead"),
     ],

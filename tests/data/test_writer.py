@@ -12,7 +12,7 @@ from openset.data import read_table
 from openset.data.writer import check_writable, writing_table
 
 FORMATS = ["parquet", "csv", "csv.gz", "tsv", "tsv.gz", "jsonl", "jsonl.gz", "arrow", "feather", "npz"]
-plain_text = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]), min_size=1, max_size=8)
+plain_text = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]), max_size=7).map("k{}".format)
 
 
 def write(path, ids, scores, cut):

@@ -9,14 +9,14 @@ import pytest
 
 import openset.features
 from openset.errors import MissingExtraError
-from openset.features import TextEncoder, encode_texts
+from openset.features import TextEncoder, downloads, encode_texts
 from openset.features.model_files import fingerprint, load_pretrained, model_directory, model_files, read_json
 
 
 def test_a_hub_name_is_fetched_then_read_as_a_directory(bert, monkeypatch):
     asked = []
 
-    def fetch(name, *, allow_patterns, ignore_patterns):
+    def fetch(name, *, allow_patterns, ignore_patterns, local_files_only):
         asked.append((name, allow_patterns))
         return str(bert)
 
@@ -30,7 +30,7 @@ def test_a_hub_name_is_fetched_then_read_as_a_directory(bert, monkeypatch):
 def test_old_weights_are_fetched_only_where_there_are_no_safe_ones(tmp_path, monkeypatch):
     asked = []
 
-    def fetch(name, *, allow_patterns, ignore_patterns):
+    def fetch(name, *, allow_patterns, ignore_patterns, local_files_only):
         asked.append(allow_patterns)
         (tmp_path / ("pytorch_model.bin" if "*.bin" in allow_patterns else "config.json")).write_text("{}")
         return str(tmp_path)
@@ -46,8 +46,26 @@ def test_a_hub_out_of_reach_is_told(monkeypatch):
         raise ConnectionError("no route to host")
 
     monkeypatch.setattr(huggingface_hub, "snapshot_download", fetch)
-    with pytest.raises(ValueError, match="from the hub failed \\(no route to host\\); download the model"):
+    failed = "from the hub failed \\(no route to host\\); download the model"
+    with downloads(True), pytest.raises(ValueError, match=failed):
         model_directory("someone/bert")
+
+
+def test_the_network_is_asked_only_where_that_is_allowed(bert, monkeypatch):
+    asked = []
+
+    def fetch(name, *, local_files_only, **_):
+        asked.append(local_files_only)
+        if local_files_only:
+            raise FileNotFoundError(name)
+        return str(bert)
+
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", fetch)
+    with pytest.raises(ValueError, match="was not downloaded before.*pass allow_download=True"):
+        model_directory("someone/bert")
+    with downloads(True):
+        assert model_directory("someone/bert") == bert
+    assert asked == [True, False]
 
 
 @pytest.mark.parametrize("name", ["./absent", "/absent", "a/b/c", "", Path("absent")])

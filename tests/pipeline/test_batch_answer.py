@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,6 +13,8 @@ import pytest
 
 from openset.data.readers.records import Records
 from openset.data.readers.source import Source
+from openset.features.maker import MadeFeatures
+from openset.features.table.apply import TableNotes
 from openset.pipeline.batch_answer import BatchAnswer, CalledShare, ChangedColumn, Moved, answer_of, percent
 from openset.pipeline.batch_facts import FactCounter
 from openset.pipeline.fit_profile import make_profile
@@ -25,15 +28,19 @@ def draw(n, seed, move=0.0):
     return np.random.default_rng(seed).normal(size=(n, 8)) + move
 
 
-def answer(rows, *, source=None, target=None, novel=0, names=NAMES, kinds=None, at_fit=None, id=None):
+def made(X, names=NAMES, **notes):
+    return MadeFeatures(X, X if names else None, names, TableNotes(**notes))
+
+
+def answer(rows, *, source=None, target=None, novel=0, names=NAMES, kinds=None, at_fit=None, id=None, **notes):
     source, target = draw(500, 0) if source is None else source, draw(500, 1) if target is None else target
     at_fit = dict.fromkeys(NAMES, "number") if at_fit is None else at_fit
-    records = [Records(np.arange(len(X)), feature_names=names, kinds=at_fit) for X in (source, target)]
-    profile = make_profile(source, target, *records)
+    records = [Records(np.arange(len(X)), kinds=at_fit) for X in (source, target)]
+    profile = make_profile(made(source, names), made(target, names), *records)
     counter = FactCounter(profile)
     index = np.where(np.arange(len(rows)) < novel, 1, 0)
     found = Predictions(np.array(["cat", "novel"]), index, index, index * 1.0, index[:, None] * 1.0)
-    counter.add(counter.facts_of(rows, found, np.arange(len(rows))))
+    counter.add(counter.facts_of(made(rows, names, **notes), found, np.arange(len(rows))))
     data = Source("march.csv", Path(), at_fit if kinds is None else kinds, None)
     return answer_of(counter.facts, profile, FIT, data, id)
 
@@ -164,13 +171,26 @@ def test_without_a_profile_the_answer_says_that_nothing_could_be_compared():
     counter = FactCounter(None)
     index = np.zeros(300, np.intp)
     counter.add(
-        counter.facts_of(draw(300, 2), Predictions(np.array(["cat", "novel"]), index, index, index, index), index)
+        counter.facts_of(
+            made(draw(300, 2)), Predictions(np.array(["cat", "novel"]), index, index, index, index), index
+        )
     )
     found = answer_of(counter.facts, None, FIT, Source("x", Path(), {"zip": "number"}, None), None)
     assert found.moved.answer == "unknown" and not found.ranges_compared and found.new_columns == []
     shown = text_of(found)
     assert "Not compared An earlier openset wrote this run without a profile of its rows" in shown
     assert "Moved" not in shown and not facts.not_compared
+
+
+def test_cells_that_source_lacks_are_told():
+    found = answer(draw(300, 2), unseen={"town": Counter(Ulm=7)}, unusable=Counter({"column 1": 4}))
+    assert found.cells == [
+        "Column 'town' has levels that source lacks: 'Ulm' (7 rows). They count as one level, (other).",
+        "4 values of column 'column 1' cannot be read as in source: taken as missing.",
+    ]
+    shown = text_of(found)
+    assert shown.count("Cells") == 2 and all(sentence in shown for sentence in found.cells)
+    assert answer(draw(300, 2)).cells == [] and "Cells" not in text_of(answer(draw(300, 2)))
 
 
 def test_the_answer_for_programs_has_every_field():

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from openset import CoLOR, Mahalanobis
+from openset.data.readers.records import Records
 from openset.pipeline.explain import (
     _accuracy,
     describe_accuracy,
@@ -90,13 +91,18 @@ def test_an_explanation_has_groups_with_ids_and_corrected_shares(rows):
     X, y, target = rows
     model = fitted(Mahalanobis(random_state=0, fpr=0.05, validation_fraction=0.4), X, y, target)
     ids = np.array([f"t{row}" for row in range(len(target))])
-    scored = scored_table(model, model.target_predictions(), ids)
-    found = explain(model, scored, X, y, target)
+    records = Records(np.arange(len(target)), ids=ids)
+    scored = scored_table(model, model.target_predictions(), records, "rid")
+    found, groups = explain(model, scored, X, y, target)
     assert found.called_novel == (scored.predicted == "novel").sum() >= 40
     for group in found.groups.groups:
         assert group.examples == ids[group.rows].tolist() and group.medoid == group.examples[0]
         assert (scored.predicted[group.rows] == "novel").all()
+    is_called = scored.predicted == "novel"
+    assert groups.shape == (len(target),) and (groups[~is_called] == -1).all()
+    assert [int((groups == i).sum()) for i in range(groups.max() + 1)] == [g.size for g in found.groups.groups]
     largest = found.groups.groups[0]
+    assert (groups[largest.rows] == 0).all()
     assert (target[largest.rows][:, 1] > 5).all() and largest.share.low < 40 / 220 < largest.share.high
     assert found.groups.sentence == describe_groups(
         find_groups(model, X, target, scored.novelty_score, scored.predicted == "novel"), found.called_novel

@@ -10,16 +10,14 @@ from safetensors.numpy import load, save
 
 from mutations import mutations, outcome
 from openset.data.readers.records import Records
+from openset.features.maker import MadeFeatures
 from openset.pipeline.fit_profile import Columns, make_profile, read_profile, write_profile
 from openset.pipeline.result import PROFILE
 
 
 def make(X, X_target, names=("a", "b"), **about):
-    source, target = (
-        Records(np.arange(len(rows)), X=rows if names else None, feature_names=names, **about)
-        for rows in (X, X_target)
-    )
-    return make_profile(X, X_target, source, target)
+    records = [Records(np.arange(len(rows)), **about) for rows in (X, X_target)]
+    return make_profile(*(MadeFeatures(rows, rows if names else None, names) for rows in (X, X_target)), *records)
 
 
 @pytest.fixture
@@ -76,6 +74,15 @@ def test_a_column_of_vectors_and_rows_without_columns():
     pixels = make(images[:30], images[30:], names=("array",))
     assert pixels.ranges is None and pixels.source_rows.shape == (30, 48)
     assert pixels.scaled(images[:2]).shape == (2, 48)
+
+
+def test_ranges_are_of_values_and_samples_of_features():
+    values = np.array([[1.0, 0], [1000, 1], [30, 0], [7, 1]])
+    made = [MadeFeatures(np.arcsinh(rows), rows, ("pay", "is new")) for rows in (values[:2], values[2:])]
+    found = make_profile(*made, *(Records(np.arange(2)) for _ in range(2)))
+    assert (found.ranges.low.tolist(), found.ranges.high.tolist()) == ([1, 0], [1000, 1])
+    assert found.feature_names == ["pay", "is new"]
+    np.testing.assert_array_equal(found.source_rows, found.scaled(np.arcsinh(values[:2])))
 
 
 def test_profiles_without_ranges_are_read_again(tmp_path):

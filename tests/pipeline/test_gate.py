@@ -10,6 +10,7 @@ import pytest
 import openset
 from openset.align import choose_alignment
 from openset.pipeline.gate import (
+    NamedColumns,
     check_columns,
     check_copies,
     check_displaced,
@@ -34,7 +35,9 @@ def rows(seed=0, n=400, new=0):
 def gate(X, y, target, *, called=None, nearest=None, names=NAMES, model=None):
     called = np.zeros(len(target), bool) if called is None else called
     nearest = np.resize(["cat", "dog"], len(target)) if nearest is None else nearest
-    return run_gate(model or SimpleNamespace(), X, y, target, names=names, nearest_known=nearest, called=called)
+    columns = None if names is None else NamedColumns(X, target, names)
+    about = {"columns": columns, "nearest_known": nearest, "called": called}
+    return run_gate(model or SimpleNamespace(), X, y, target, **about)
 
 
 def failed(checks):
@@ -69,6 +72,18 @@ def test_a_column_that_separates_is_named_with_what_to_do(change, words):
     assert "'c'" in sentence and words in sentence, name
     assert failed(gate(X, y, target))[0][1] == sentence, "what failed comes first"
     assert not failed(check_columns(X[:, [0, 1, 3]], target[:, [0, 1, 3]], list("abd")))
+
+
+def test_columns_are_judged_in_their_own_units():
+    """What models take may be scaled; a column's name, range and unit are those of the data."""
+    X, y = rows()
+    target, _ = rows(1)
+    columns = NamedColumns(X[:, :1], 1000 * target[:, :1], ["pay"])
+    about = {"nearest_known": np.resize(["cat", "dog"], 400), "called": np.zeros(400, bool)}
+    ((name, sentence),) = failed(run_gate(SimpleNamespace(), X, y, target, columns=columns, **about))
+    assert name == "other unit" and "'pay'" in sentence and "1 000 times larger in target" in sentence
+    without = run_gate(SimpleNamespace(), X, y, target, columns=None, **about)
+    assert not failed(without) and not {"separating column", "other unit"} & {check.name for check in without}
 
 
 def test_many_columns_are_counted():

@@ -58,10 +58,10 @@ def test_rows_at_a_false_discovery_rate(color, result):
     p = conformal_p_values(color.model.calibration_scores_, held)
     for ratio in (1, 3):
         expected = color.scored.id[benjamini_hochberg(p, 0.2, max_density_ratio=ratio)]
-        assert set(color.novel_rows(0.2, max_density_ratio=ratio)["id"]) == set(expected)
+        assert set(color.novel_rows(0.2, max_density_ratio=ratio)["rid"]) == set(expected)
     assert len(color.novel_rows(0.2, max_density_ratio=1)) >= len(color.novel_rows(0.2, max_density_ratio=3))
     # a method that assumes no bound lists rows as if nothing had shifted
-    assert set(result.novel_rows(0.1)["id"]) == set(result.novel_rows(0.1, max_density_ratio=1)["id"])
+    assert set(result.novel_rows(0.1)["rid"]) == set(result.novel_rows(0.1, max_density_ratio=1)["rid"])
     assert len(result.novel_rows(0.1)) >= 40 and "novel_at_fdr" not in result.to_frame()
     with pytest.raises(ValueError, match="fdr=1"):
         result.novel_rows(1)

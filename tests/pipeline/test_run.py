@@ -14,9 +14,10 @@ import openset
 from product_files import NAMES, frame, make_rows
 
 
-def test_the_result_is_what_the_model_says(result):
+def test_the_result_is_what_the_model_says(result, problem_files):
     model, scored = result.model, result.scored
-    X = pd.DataFrame(result.target.X, columns=NAMES).to_numpy()
+    X = pd.read_parquet(problem_files / "target.parquet")[list(NAMES)].to_numpy()
+    np.testing.assert_array_equal(result.features_target, X)  # complete numbers stay as they are
     assert scored.predicted.tolist() == model.predict(X).tolist()
     assert scored.nearest_known.tolist() == model.predict_known(X).tolist()
     np.testing.assert_array_equal(scored.probabilities, model.predict_proba(X))
@@ -27,8 +28,15 @@ def test_the_result_is_what_the_model_says(result):
     # a row is called novel where its p-value is small enough: the threshold is a rank among the same scores
     assert (scored.p_value[scored.predicted == "novel"] <= result.summary.fpr).all()
     assert result.to_frame().columns.tolist() == [
-        "id", "predicted", "novelty_score", "p_value", "p_cat", "p_dog", "p_novel", "nearest_known",
+        "rid", "predicted", "novelty_score", "p_value", "p_cat", "p_dog", "p_novel", "nearest_known",
+        "rank", "group",
     ]  # fmt: skip
+    order = np.argsort(-scored.novelty_score, kind="stable")
+    assert scored.rank[order].tolist() == list(range(1, 401))
+    is_called = scored.predicted == "novel"
+    assert (scored.group[~is_called] == 0).all()
+    sizes = [group.size for group in result.summary.groups.groups]
+    assert [int((scored.group == number + 1).sum()) for number in range(len(sizes))] == sizes
 
 
 def test_a_bound_that_nothing_uses_is_an_error(problem_files):
@@ -94,5 +102,8 @@ def test_text_goes_through_an_encoder(tmp_path):
     target = pd.DataFrame({"review": [f"{words[k]} {i}" for k in words for i in range(40, 50)]})
     result = openset.run(source, target, label="kind", text="review", method="knn", fpr=0.2)
     assert result.features_target.shape == (30, 384)
-    assert result.summary.data.features.kind == "text"
+    data = result.summary.data
+    (encoded,) = data.encoded
+    assert (encoded.kind, encoded.column) == ("text", "review") and data.features == ["review"]
+    assert encoded.fingerprint and encoded.encoder in data.features_text
     assert set(result.scored.id[np.argsort(-result.scored.novelty_score)[:10]].tolist()) == set(range(20, 30))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import resource
 import shutil
@@ -34,6 +35,11 @@ def large_rows(folder, rows=40_000):
     return path
 
 
+def row_by_row(result):
+    """The scored target without what takes all rows together."""
+    return result.to_frame().drop(columns=["rank", "group"])
+
+
 @settings(max_examples=25)
 @given(rows=st.integers(1, 60), batch_rows=st.integers(1, 70), seed=st.integers(0, 99), data=st.data())
 def test_every_row_once_in_order_with_its_id(problem_files, tmp_path_factory, rows, batch_rows, seed, data):
@@ -48,7 +54,7 @@ def test_every_row_once_in_order_with_its_id(problem_files, tmp_path_factory, ro
         problem_files / "run", folder / f"in.{into}", folder / f"out.{out}", batch_rows=batch_rows
     )
     assert answer.rows == int(answer) == len(X)
-    found = read_table(folder / f"out.{out}", id="id", label="predicted", features=["novelty_score", "p_novel"])
+    found = read_table(folder / f"out.{out}", id="rid", label="predicted", features=["novelty_score", "p_novel"])
     model = openset.load(problem_files / "run" / "model")
     assert found.ids.tolist() == ids
     assert found.y.astype(str).tolist() == model.predict(X).tolist()
@@ -68,18 +74,23 @@ def test_networks_leave_a_core_to_the_reader_and_scores_do_not_depend_on_the_bat
     parameters = {"max_steps": 50}
     result = openset.run(source, target, label="kind", id="rid", method="source_only", parameters=parameters)
     result.save(tmp_path / "run")
+    scored = row_by_row(result)
     seen, outputs = [], SourceOnly._outputs
-    monkeypatch.setattr(
-        SourceOnly, "_outputs", lambda self, rows: (seen.append(torch.get_num_threads()), outputs(self, rows))[1]
-    )
+
+    def noting(self, rows):
+        seen.append((torch.get_num_threads(), len(rows)))
+        return outputs(self, rows)
+
+    monkeypatch.setattr(SourceOnly, "_outputs", noting)
     before = torch.get_num_threads()
     try:
         torch.set_num_threads(2)
         for batch_rows in (7, 8192):
             out = tmp_path / f"{batch_rows}.parquet"
             openset.score(tmp_path / "run", target, out, batch_rows=batch_rows)
-            pd.testing.assert_frame_equal(pd.read_parquet(out), result.to_frame())  # bit for bit
-        assert set(seen) == {1} and torch.get_num_threads() == 2
+            pd.testing.assert_frame_equal(pd.read_parquet(out), scored)  # bit for bit
+        assert [rows for threads, rows in seen if threads != 1] == [1, 1], "a trial when the model is loaded"
+        assert sum(rows for threads, rows in seen if threads == 1) == 2 * 400 and torch.get_num_threads() == 2
     finally:
         torch.set_num_threads(before)
 
@@ -89,7 +100,7 @@ def test_without_an_id_column_rows_are_numbered(problem_files, tmp_path):
     result = openset.run(source, target, label="kind", features=list(NAMES), method="knn", fpr=0.1)
     result.save(tmp_path / "run")
     openset.score(tmp_path / "run", problem_files / "target.csv", tmp_path / "o.parquet", batch_rows=37)
-    pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / "o.parquet"), result.to_frame())
+    pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / "o.parquet"), row_by_row(result))
     assert result.to_frame()["id"].tolist() == list(range(400))
 
 
@@ -100,7 +111,7 @@ def test_a_broken_row_group_leaves_the_old_output(problem_files, tmp_path):
     content[place : place + 2000] = b"\xff" * 2000
     path.write_bytes(content)
     (tmp_path / "out.parquet").write_text("old")
-    with pytest.raises(ValueError, match="cannot be read beyond row"):
+    with pytest.raises(ValueError, match="beyond row"):
         openset.score(problem_files / "run", path, tmp_path / "out.parquet", batch_rows=1000)
     assert (tmp_path / "out.parquet").read_text() == "old"
     assert sorted(p.name for p in tmp_path.iterdir()) == ["out.parquet", "rows.parquet"]
@@ -122,7 +133,7 @@ def test_a_full_disk_leaves_the_old_output(problem_files, tmp_path, suffix):
         signal.signal(signal.SIGXFSZ, handler)
     assert out.read_text() == "old" and sorted(p.name for p in tmp_path.iterdir()) == [out.name, "rows.parquet"]
     openset.score(problem_files / "run", path, out)
-    assert len(read_table(out, id="id", features="p_value")) == 20_000
+    assert len(read_table(out, id="rid", features="p_value")) == 20_000
 
 
 @pytest.mark.slow
@@ -164,7 +175,7 @@ def test_the_data_are_never_replaced_by_their_scores(problem_files, tmp_path):
     ).save(run)
     data = tmp_path / "next.csv"
     data.write_bytes((problem_files / "target.csv").read_bytes())
-    with pytest.raises(ValueError, match="is the data itself"):
+    with pytest.raises(ValueError, match="is read too, and would be lost"):
         openset.score(run, data, tmp_path / "." / "next.csv")
     with pytest.raises(FileNotFoundError, match="there is no folder"):
         openset.score(run, data, tmp_path / "none" / "scored.csv", fdr=0.1)
@@ -294,3 +305,43 @@ def test_a_run_without_a_profile_scores_and_says_that_nothing_is_compared(proble
     with pytest.raises(ValueError, match="profile.safetensors is damaged"):
         openset.score(tmp_path / "run", path, tmp_path / "third.parquet")
     assert not (tmp_path / "third.parquet").exists()
+
+
+@pytest.mark.parametrize("out", ["parquet", "csv", "jsonl", "arrow"])
+@pytest.mark.parametrize(
+    "cells",
+    [[None] * 20 + ["a"] * 40, [1] * 20 + [1.5] * 40, ["a"] * 60, [None] * 60],
+    ids=["gaps", "fractions", "text", "nothing"],
+)
+def test_carried_columns_do_not_depend_on_the_size_of_batches(problem_files, tmp_path, cells, out):
+    batch = pd.read_parquet(problem_files / "target.parquet").head(60)
+    rows = [{**row, "c": cell} for row, cell in zip(batch.to_dict("records"), cells, strict=True)]
+    (tmp_path / "t.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    found = []
+    for batch_rows in (10, 60):
+        path = tmp_path / f"{batch_rows}.{out}"
+        openset.score(problem_files / "run", tmp_path / "t.jsonl", path, carry="c", batch_rows=batch_rows)
+        records = read_table(path, id="rid", features="p_value", cells=["c"])
+        assert records.ids.tolist() == batch["rid"].tolist()
+        codes, levels = records.table["c"].coded()
+        found.append([None if code < 0 else levels[code] for code in codes])
+    assert found[0] == found[1] == [None if cell is None else str(cell) for cell in cells]
+
+
+def test_a_carried_column_never_hides_one_of_the_scored_table(problem_files, tmp_path):
+    batch = pd.read_parquet(problem_files / "target.parquet").assign(p_value=7.0, predicted="mine")
+    openset.score(problem_files / "run", batch, tmp_path / "o.parquet", carry="all")
+    scored = pd.read_parquet(tmp_path / "o.parquet")
+    assert scored["p_value_"].eq(7).all() and scored["p_value"].max() <= 1
+    assert scored["predicted_"].eq("mine").all() and set(scored["predicted"]) <= {"cat", "dog", "novel"}
+    assert list(scored.columns).count("rid") == 1 and scored["rid"].tolist() == batch["rid"].tolist()
+    pd.testing.assert_series_equal(scored["width"], batch["width"])
+
+
+def test_ids_keep_their_name_and_type(problem_files, tmp_path):
+    batch = pd.read_parquet(problem_files / "target.parquet").assign(rid=np.arange(400, dtype=np.int32) * 3)
+    openset.score(problem_files / "run", batch, tmp_path / "o.parquet")
+    ids = pd.read_parquet(tmp_path / "o.parquet")["rid"]
+    assert ids.tolist() == batch["rid"].tolist() and ids.dtype.kind == "i"
+    openset.score(problem_files / "run", batch.assign(rank=range(400)), tmp_path / "o.parquet", id="rank")
+    assert pd.read_parquet(tmp_path / "o.parquet")["id"].tolist() == list(range(400)), "rank is a name of ours"

@@ -19,6 +19,8 @@ values = st.one_of(
 @given(
     label=words,
     features=st.none() | st.lists(words, min_size=1, max_size=3),
+    carry=st.none() | st.lists(words, min_size=1, max_size=3),
+    kinds=st.dictionaries(words, st.sampled_from(["category", "number", "date"]), max_size=3),
     seed=st.integers(0, 2**31),
     parameters=st.dictionaries(
         st.sampled_from(["hidden", "grid", "clip", "tol"]),
@@ -28,23 +30,44 @@ values = st.one_of(
         | st.dictionaries(words, values | st.dictionaries(words, values, max_size=2), max_size=2),
     ),
 )
-def test_a_settings_file_reads_back_as_it_was(tmp_path_factory, label, features, seed, parameters):
-    settings = RunSettings(label=label, features=features, seed=seed, parameters=parameters)
+def test_a_settings_file_reads_back_as_it_was(tmp_path_factory, **given_):
+    settings = RunSettings(**given_)
     path = tmp_path_factory.mktemp("settings") / "settings.toml"
     path.write_bytes(to_toml(settings).encode())
     assert read_settings(path) == merged(settings, {}) == settings
 
 
-def test_flags_win_and_replace_the_kind_of_features(tmp_path):
+def test_flags_win_one_by_one_and_text_stays_beside_features():
     file = RunSettings(text="review", method="dd", parameters={"hidden": 8, "tol": 0.1})
     found = merged(file, {"features": ("a", "b"), "method": None, "parameters": {"hidden": 16}})
-    assert found == RunSettings(features=("a", "b"), method="dd", parameters={"hidden": 16, "tol": 0.1})
+    parameters = {"hidden": 16, "tol": 0.1}
+    assert found == RunSettings(features=("a", "b"), text="review", method="dd", parameters=parameters)
+    assert merged(found, {"text": "note", "features": ("c",)}) == RunSettings(
+        features=("c",), text="note", method="dd", parameters=parameters
+    )
+
+
+def test_kinds_are_joined_and_name_the_text_and_the_id():
+    file = RunSettings(kinds={"zip": "category", "day": "date"}, carry="note")
+    found = merged(file, {"kinds": {"zip": "number", "nr": "id"}})
+    assert found.kinds == {"zip": "number", "day": "date", "nr": "id"} and found.id == "nr"
+    assert file.carry == ("note",) and merged(file, {"carry": ("a", "b")}).carry == ("a", "b")
+    named = RunSettings(kinds={"review": "text"}, image="photo", features=["a"])
+    assert (named.text, named.image, named.features) == ("review", "photo", ("a",)), "all three go together"
 
 
 @pytest.mark.parametrize(
     ("given_", "words"),
     [
-        ({"text": "a", "image": "b"}, "text and image are given together"),
+        (
+            {"kinds": {"a": "words"}},
+            r"kinds=\{'a': 'words'\} is not valid. Known are category, number, date, text",
+        ),
+        ({"kinds": {"a": "categry"}}, "is not valid. Did you mean 'category'?"),
+        ({"kinds": ["a"]}, "expected columns and kinds"),
+        ({"kinds": {"a": "text", "b": "text"}}, "names 2 columns as text: name one"),
+        ({"kinds": {"a": "id"}, "id": "b"}, "contradicts id='b'"),
+        ({"kinds": {"a": "text"}, "text": "b"}, "contradicts text='b'"),
         ({"features": ["a"], "encoder": "minilm"}, "an encoder is given for features that are numbers"),
         ({"seed": -1}, "seed=-1"),
         ({"label": 3}, "label=3"),
@@ -70,7 +93,9 @@ def test_wrong_settings_are_told(given_, words):
         ("seed = 1.5", "s.toml: seed is a number, expected a whole number."),
         ("seed = -1", "s.toml: seed=-1 is not valid: expected an integer of at least 0."),
         ("fdr = 1.5", "s.toml: fdr=1.5 is not valid"),
-        ('text = "a"\nimage = "b"', "s.toml: text and image are given together"),
+        ("carry = [1]", "s.toml: carry[0] is a whole number, expected text."),
+        ('[kinds]\nzip = "digits"', "s.toml: kinds={'zip': 'digits'} is not valid. Known are category, number"),
+        ("kinds = 3", "s.toml: kinds is a whole number, expected a table of names and values."),
         ("[parameters]\nfpr = 0.1", "s.toml: parameters has fpr"),
         ("parameters = 3", "s.toml: parameters is a whole number, expected a table of names and values."),
     ],
@@ -93,7 +118,8 @@ def test_a_settings_file_may_name_one_feature_and_none(tmp_path):
 def test_a_settings_file_with_one_thing_changed_is_read_or_refused_in_one_sentence(tmp_path):
     content = {
         "source": "a.csv", "label": "kind", "features": ["x", "y"], "method": "dd", "fpr": 0.01, "fdr": 0.2,
-        "max_density_ratio": 4, "seed": 0, "skip_bad": False, "parameters": {"hidden": 8, "grid": [0.1]},
+        "max_density_ratio": 4, "seed": 0, "skip_bad": False, "carry": ["x"], "kinds": {"x": "number"},
+        "parameters": {"hidden": 8, "grid": [0.1]},
     }  # fmt: skip
     path = tmp_path / "settings.toml"
     read = refused = 0
@@ -110,7 +136,7 @@ def test_a_settings_file_with_one_thing_changed_is_read_or_refused_in_one_senten
         read += 1
         path.write_text(to_toml(settings))
         assert read_settings(path) == settings.as_stored()
-        assert mutation.what == "drop" or mutation.path[0] in ("parameters", "features")
+        assert mutation.what == "drop" or mutation.path[0] in ("parameters", "features", "carry", "kinds")
     assert read > 20 and refused > 50
 
 

@@ -12,8 +12,9 @@ import pytest
 
 import openset
 from net.fixture import FOLDERS
+from openset.pipeline.data_used import EncodedColumn
 from openset.pipeline.result import read_summary
-from openset.pipeline.summary import ClassShares, EncodedColumn, Group, Groups, Head, ListedRows, Share
+from openset.pipeline.summary import ClassShares, Group, Groups, Head, ListedRows, Share
 from product_files import frame, make_rows
 
 
@@ -138,6 +139,7 @@ def test_reading_a_summary_imports_nothing_heavy():
 
 
 def test_many_classes_rows_and_long_names_are_cut(color):
+    encoded = EncodedColumn("text", "review", "minilm", "c0ffee")
     group = Group(40, Share(0.1, 0.072, 0.134, 0.95), 0.9, "a", ["a" * 99, 7], [0, 1])
     summary = replace(
         color.summary,
@@ -145,7 +147,7 @@ def test_many_classes_rows_and_long_names_are_cut(color):
         groups=Groups("They form 2 stable groups.", [group, group]),
         top_rows=list(range(20)),
         listed=ListedRows(0.1, 12.0, 0),
-        data=replace(color.summary.data, features=EncodedColumn("text", "review", "minilm", "c0ffee")),
+        data=replace(color.summary.data, features=["review"], columns=[], encoded=[encoded]),
     )
     text = summary()
     assert max(map(len, text.splitlines())) <= 80

@@ -10,21 +10,20 @@ import numpy as np
 
 from openset import CoLOR, make_background_shift
 from openset.data.readers.records import Records
+from openset.features.maker import MadeFeatures
+from openset.pipeline.data_used import Data, EncodedColumn, Origin
 from openset.pipeline.explain import explain
 from openset.pipeline.run import summarise
 from openset.pipeline.scored_table import rows_at_fdr
 from openset.pipeline.settings import RunSettings
 from openset.pipeline.summary import (
     ClassShares,
-    Data,
     Diagnostic,
-    EncodedColumn,
     Environment,
     Groups,
     Head,
     KnownClasses,
     NovelFraction,
-    Origin,
     ResultSummary,
     Verdict,
 )
@@ -56,13 +55,16 @@ def result_like(model, X, y, X_target, *, source_scores, **columns):
     )
     settings = RunSettings(label="category", text="text", method="color", fpr=model.fpr, fdr=0.1, seed=0)
     timings = {"encode": 41.2, "fit": 6.9, "score": 0.2}
-    explanation = explain(model, scored, X, y, X_target)
+    explanation, _ = explain(model, scored, X, y, X_target)
+    records = Records(rows, **{"X": X_target, **columns})
     return SimpleNamespace(
         model=model,
         summary=summarise(model, scored, explanation, settings, data, timings, []),
         scored=scored,
         source=Records(np.arange(len(X)), X=X, y=y),
-        target=Records(rows, **{"X": X_target, **columns}),
+        target=records,
+        made_source=MadeFeatures(X, X, records.feature_names),
+        made_target=MadeFeatures(X_target, X_target, records.feature_names),
         features_source=X,
         features_target=X_target,
         source_scores=source_scores,

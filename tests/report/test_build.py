@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from openset.data.readers.records import Records
+from openset.features.maker import MadeFeatures
 from openset.pipeline.summary import Group, Groups, Share
 from openset.report import build
 from openset.report.build import lay_out, stratified_sample, top_rows
@@ -71,9 +72,14 @@ def test_texts_are_excerpts(synthetic):
 
 def test_named_columns_are_told_by_how_far_they_are_from_source(synthetic):
     names = tuple(f"column {j}" for j in range(synthetic.features_target.shape[1]))
-    target = Records(np.arange(700), X=synthetic.features_target, feature_names=names)
-    row = build(SimpleNamespace(**{**vars(synthetic), "target": target})).rows[0]
-    X, source = synthetic.features_target[int(row.id)], synthetic.features_source
+    values = [1000 * X + 7 for X in (synthetic.features_source, synthetic.features_target)]
+    made = [
+        MadeFeatures(X, own, names)
+        for X, own in zip((synthetic.features_source, synthetic.features_target), values, strict=True)
+    ]
+    own = {"target": Records(np.arange(700)), "made_source": made[0], "made_target": made[1]}
+    row = build(SimpleNamespace(**{**vars(synthetic), **own})).rows[0]
+    source, X = values[0], values[1][int(row.id)]
     farthest = int(np.argmax(np.abs(X - source.mean(axis=0)) / source.std(axis=0)))
     assert row.text.startswith(f"column {farthest} = {X[farthest]:.3g} (source")
     assert row.text.count("source") == 3

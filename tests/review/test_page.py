@@ -129,6 +129,7 @@ def test_a_full_session_on_scenes(browser, shared_data, tmp_path):
 
 
 def test_a_group_is_audited_and_accepted_by_keyboard_and_clicks(browser, run_folder, truth):
+    Session(run_folder, seed=0).close()  # a fixed order, for a fixed audit
     with Serving(run_folder) as serving, opened(browser, serving) as page:
         page.type("#name", "kettle")
         page.key("Enter", "Enter", 13)
@@ -139,7 +140,11 @@ def test_a_group_is_audited_and_accepted_by_keyboard_and_clicks(browser, run_fol
         page.run("document.querySelector('.audit button').click()")
         page.wait(f"{MOVES} > {before}")
         assert "audit of group 1" in page.run("document.getElementById('row-reason').textContent")
-        while not page.run("document.getElementById('groups').open"):
+        while not page.run("!!document.querySelector('#groups[open] .audit .go')"):
+            if page.run("document.getElementById('groups').open"):  # not pure enough yet: some more rows
+                before = page.run(MOVES)
+                page.run("document.querySelector('.audit button').click()")
+                page.wait(f"{MOVES} > {before}")
             answer(page, truth, "new")
         assert "at least" in page.run("document.querySelector('.audit').textContent")
         before = page.run(MOVES)

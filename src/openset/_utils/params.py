@@ -64,7 +64,12 @@ def check_choice(name: str, value: Any, choices: Iterable[Any]) -> None:
     allowed = list(choices)
     # `in` alone would accept 1 for True
     if not any(value is choice or (isinstance(value, str) and value == choice) for choice in allowed):
-        _refuse(name, value, f"one of {', '.join(map(repr, allowed))}")
+        hint = did_you_mean(value, filter(_is_text, allowed)) if isinstance(value, str) else ""
+        _refuse(name, value, f"one of {', '.join(map(repr, allowed))}", hint)
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
 
 
 def check_flag(name: str, value: Any) -> None:
@@ -73,8 +78,8 @@ def check_flag(name: str, value: Any) -> None:
         _refuse(name, value, "True or False")
 
 
-def _refuse(name: str, value: Any, expected: str) -> NoReturn:
-    raise ParameterError(Parameter(name, value), f" is not valid: expected {expected}.")
+def _refuse(name: str, value: Any, expected: str, hint: str = "") -> NoReturn:
+    raise ParameterError(Parameter(name, value), f" is not valid: expected {expected}.{hint}")
 
 
 def takes_parameters_of(

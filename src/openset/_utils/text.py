@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import Any
@@ -16,6 +17,15 @@ def listed(items: Iterable[Any], limit: int = 5) -> str:
     names = [str(item) for item in items]
     more = f" and {len(names) - limit} more" if len(names) > limit else ""
     return ", ".join(names[:limit]) + more
+
+
+def counted(number: int, what: str) -> str:
+    """A number of things.
+
+    >>> counted(1, "row"), counted(3, "row")
+    ('1 row', '3 rows')
+    """
+    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def did_you_mean(name: str, names: Iterable[str]) -> str:
@@ -35,3 +45,11 @@ def shortened(text: str, limit: int) -> str:
     ('open-set', 'open…')
     """
     return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+_WIDTH = 78
+
+
+def wrapped(head: str, text: str) -> list[str]:
+    """Lines of a text behind ``head``, indented alike."""
+    return textwrap.wrap(text, _WIDTH, initial_indent=head, subsequent_indent=" " * len(head)) or [head.rstrip()]

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from openset._utils.extras import require
+from openset._utils.files import replacing
 from openset.bench.results import Block, Results, Row
 from openset.bench.spec import METRICS, FigureSpec
 
@@ -50,8 +51,9 @@ def draw(results: Results, path: Path) -> None:
         frameon=False,
         fontsize="small",
     )
-    with mpl.rc_context({"svg.hashsalt": "openset"}):  # the same figure gives the same file
-        figure.savefig(path, dpi=130, metadata={"Date": None} if path.suffix == ".svg" else None)
+    same = {"Date": None} if path.suffix == ".svg" else None  # the same figure gives the same file
+    with mpl.rc_context({"svg.hashsalt": "openset"}), replacing(path) as temporary:
+        figure.savefig(temporary, dpi=130, metadata=same)
 
 
 def _series(blocks: Sequence[Block]) -> dict[str, dict[str, list[Row]]]:

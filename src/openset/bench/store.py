@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from openset._utils.extras import require
+from openset._utils.files import note_written, replacing
 from openset.bench.provenance import code_version, environment
 from openset.bench.runs import Run, RunResult
 
@@ -167,6 +168,7 @@ class Store:
                 "INSERT INTO heads VALUES (?, ?, ?)",
                 [(key, position, json.dumps(record)) for position, record in enumerate(result.heads)],
             )
+        note_written(self.path)
 
     def get(self, keys: Iterable[str]) -> dict[str, StoredRun]:
         """The stored runs among the given keys."""
@@ -250,12 +252,12 @@ def head_rows(stored: Iterable[StoredRun]) -> list[dict[str, Any]]:
 
 
 def export(rows: list[dict[str, Any]], path: Path) -> None:
-    """Write rows to a ``.csv`` or ``.parquet`` file."""
+    """Write rows to a ``.csv`` or ``.parquet`` file, whole or not at all."""
     columns = list(dict.fromkeys(name for row in rows for name in row))
     if path.suffix == ".csv":
         import csv
 
-        with path.open("w", newline="", encoding="utf-8") as file:
+        with replacing(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
             writer = csv.DictWriter(file, columns, lineterminator="\n")
             writer.writeheader()
             writer.writerows(rows)
@@ -263,6 +265,8 @@ def export(rows: list[dict[str, Any]], path: Path) -> None:
         pa = require("pyarrow", "exporting to Parquet", "data")
         from pyarrow import parquet
 
-        parquet.write_table(pa.table({name: [row.get(name) for row in rows] for name in columns}), path)
+        table = pa.table({name: [row.get(name) for row in rows] for name in columns})
+        with replacing(path) as temporary:
+            parquet.write_table(table, temporary)
     else:
         raise ValueError(f"cannot export to {str(path)!r}: the name must end in .csv or .parquet.")

@@ -162,11 +162,12 @@ def table_command(
 
         openset bench table quick --out docs/results/quick.md
     """
+    from openset._utils.files import write_atomically
     from openset.bench.results_page import results_page
 
     with helpful_errors(verbose=False):
         if output is not None:
-            _check_output(output)
+            _check_output(output, store)
             form = form or _form_of(output)
         results = _results(spec, store, code, data)
     if form is not None:
@@ -180,7 +181,7 @@ def table_command(
         typer.echo(text, nl=False)
         return
     with helpful_errors(verbose=False):
-        output.write_text(text, encoding="utf-8")
+        write_atomically(output, text.encode())
 
 
 def _form_of(output: Path) -> Form | None:
@@ -206,7 +207,7 @@ def figure_command(
     from openset.bench.figures import draw
 
     with helpful_errors(verbose=False):
-        _check_output(output)
+        _check_output(output, store)
         draw(_results(spec, store, code, data), output)
 
 
@@ -223,7 +224,7 @@ def export_command(
     from openset.bench.store import Store, export, head_rows, run_rows
 
     with helpful_errors(verbose=False):
-        _check_output(output)
+        _check_output(output, store)
         stored = Store(store, read_only=True).all()
         rows = run_rows(stored) if what is Exported.runs else head_rows(stored)
         export(rows, output)
@@ -238,11 +239,13 @@ def _results(spec: str, store: Path, code: str | None, data: Path | None) -> Res
     return results_of(load_spec(spec), Store(store, read_only=True), code, data)
 
 
-def _check_output(output: Path) -> None:
-    """Raise if the file cannot be written, before anything is computed for it."""
+def _check_output(output: Path, store: Path) -> None:
+    """Raise if the file cannot be written or is the store, before anything is computed for it."""
+    from openset._utils.files import check_not_input
     from openset.bench.store import check_output_path
 
     check_output_path(output, "--output")
+    check_not_input(output, store)
 
 
 def _print(results: Results) -> None:

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from openset.errors import Parameter
 
 BAD_INPUT, FAILED, INTERRUPTED, TERMINATED = 2, 1, 130, 143
@@ -34,13 +36,15 @@ def helpful_errors(
     parameters whose option has another name. An interrupt and a request to terminate unwind, so that nothing
     half-written stays. Other errors are ours, and keep their traceback.
     """
+    from openset._utils.files import written_paths
     from openset.errors import MissingExtraError, ParameterError
 
+    before = len(written_paths())
     with _terminating():
         try:
             yield
         except KeyboardInterrupt:
-            _tell("interrupted: nothing was written.", verbose)
+            _tell(f"interrupted. {_written(written_paths()[before:])}", verbose)
             raise typer.Exit(INTERRUPTED) from None
         except (ValueError, FileNotFoundError, IsADirectoryError, MissingExtraError) as error:
             message = str(error)
@@ -51,9 +55,19 @@ def helpful_errors(
         except BrokenPipeError:  # who reads our output has seen enough
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise typer.Exit(0) from None
-        except OSError as error:
-            _tell(f"the system refused: {error}. What was there before is unchanged.", verbose)
+        except (OSError, MemoryError) as error:
+            what = (
+                "there is not enough memory" if isinstance(error, MemoryError) else f"the system refused: {error}"
+            )
+            _tell(f"{what.rstrip('.')}. {_written(written_paths()[before:])}", verbose)
             raise typer.Exit(FAILED) from None
+
+
+def _written(paths: Sequence[Path]) -> str:
+    """What was written before an error, each whole."""
+    if not paths:
+        return "Nothing was written; what was there before is unchanged."
+    return f"Written before that, and whole: {', '.join(map(str, paths))}."
 
 
 def as_option(parameter: Parameter, context: typer.Context | None, options: Mapping[str, str]) -> str:

@@ -234,6 +234,7 @@ def _draw(runs: list[DemoRun], out: Path) -> None:
     import numpy as np
 
     from openset._utils.extras import require
+    from openset._utils.files import replacing
     from openset.registry import get_method
     from openset.shift.digits import NOVEL_DIGIT
 
@@ -252,4 +253,5 @@ def _draw(runs: list[DemoRun], out: Path) -> None:
     handles, labels = axis.get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False)
     figure.suptitle("Novelty scores of test rows, first split")
-    figure.savefig(out, dpi=130)
+    with replacing(out) as temporary:
+        figure.savefig(temporary, dpi=130)

@@ -19,22 +19,25 @@ def export(
 ) -> None:
     """Write a run's network as one ONNX graph.
 
-    Input x: rows of features in float32, in the run's order of columns. Outputs:
-    novelty_score, probabilities and label, an index into the list of labels in
-    the file's metadata. For a run on text or images, x is what the encoder
-    returns for them.
+    For a table with categories or gaps, the graph has one input for each column:
+    numbers in float64 (NaN where missing), categories as text ("" where missing).
+    Otherwise its input is x: rows of features in float32, in the run's order of
+    columns; for text or images, what the encoder returns for them. Dates, hashed
+    categories and several blocks cannot be in the graph: x has their features.
+
+    Outputs: novelty_score, probabilities and label, an index into the list of
+    labels in the file's metadata.
 
     Example: openset export run --onnx model.onnx
     """
     with helpful_errors(verbose):
-        from openset.pipeline.result import load_model, read_summary
+        from openset._utils.files import check_not_input
+        from openset.pipeline.export import export_run
 
-        summary = read_summary(run)
-        model = load_model(run)
-        model.to_onnx(onnx)
+        if onnx.suffix != ".onnx":
+            check_not_input(onnx, run)
+        exported = export_run(run, onnx)
         if as_json:
-            show_json({"out": str(onnx), "features": summary.to_dict()["data"]["features"]})
+            show_json({"out": str(onnx), **exported.to_dict()})
         elif not quiet:
-            features = summary.data.features
-            columns = ", ".join(features) if isinstance(features, list) else f"encoder {features.encoder}"
-            typer.echo(f"{type(model).__name__} written to {onnx}. Its input x is made of: {columns}")
+            typer.echo(f"{exported.method} written to {onnx}. {exported.sentence}")

@@ -7,11 +7,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from openset._utils.downloads import downloads
 from openset.commands.console import AsJson, Quiet, Verbose, helpful_errors, show_json, show_text
 from openset.commands.options import (
     Align,
+    AllowDownload,
+    As,
+    Carry,
     Drop,
     Encoder,
+    Fdr,
     Features,
     Fpr,
     IgnoreTargetLabels,
@@ -43,16 +48,16 @@ def fit(
     label: Label = None,
     features: Features = None,
     drop: Drop = None,
+    as_: As = None,
     text: Text = None,
     image: Image = None,
     id: Annotated[str | None, typer.Option(metavar="COL", help="Column that tells target rows apart.")] = None,
+    carry: Carry = None,
     encoder: Encoder = None,
+    allow_download: AllowDownload = False,
     method: Method = None,
     fpr: Fpr = None,
-    fdr: Annotated[
-        float | None,
-        typer.Option(help="Mark rows to list, at most this share of them known.", show_default="none marked"),
-    ] = None,
+    fdr: Fdr = None,
     max_density_ratio: MaxDensityRatio = None,
     align: Align = None,
     seed: Seed = None,
@@ -69,10 +74,14 @@ def fit(
 ) -> None:
     """Find a new class in TARGET: fit, score and report.
 
-    SOURCE and TARGET: Parquet, CSV, JSON lines, Arrow, .npy, .npz or folders of
-    images. Without --features, --text or --image all columns of numbers but label
-    and id are features. Other columns are ignored and named; a missing value is
-    an error that names its row.
+    SOURCE and TARGET: Parquet, CSV, JSON lines, Arrow, .npy, .npz, folders of
+    images; several files as a pattern, 'data/*.parquet', or as a folder of parts.
+
+    All columns but label and id are features: numbers, categories, dates, and
+    --text and --image beside them. Missing values are filled in by the source's
+    median or most common level, and flagged: every target row is scored. A source
+    row without a label is left out. The output says what became of each column;
+    change it with --as, leave a column out with --drop ('*' for any text).
 
     Before the verdict, checks look for another explanation: a column that alone
     separates SOURCE and TARGET (leave it out with --drop, or name it with --id),
@@ -88,9 +97,14 @@ def fit(
 
     Exit codes: 0 done, 2 wrong input or usage, 1 anything else, 130 interrupted.
 
-    Example: openset fit known.parquet new.parquet --label kind --out run
+    Examples:
+
+    openset fit known.parquet new.parquet --label kind --out run
+
+    openset fit known.csv new.csv --label kind --id ticket --text review --as
+    zip=category --drop 'internal_*' --carry review,amount --out run
     """
-    with helpful_errors(verbose, context):
+    with helpful_errors(verbose, context), downloads(allow_download):
         from openset._utils.extras import require
         from openset.pipeline.result import check_free
         from openset.pipeline.settings import read_settings
@@ -98,7 +112,7 @@ def fit(
         asked = settings_from(context, None if settings is None else read_settings(settings))
         if asked.source is None or asked.target is None or out is None:
             raise ValueError(_missing(asked))
-        check_free(out, overwrite=overwrite)
+        check_free(out, asked.source, asked.target, overwrite=overwrite)
         require("pyarrow", "Writing the scored target", "data")
 
         from openset.pipeline.run import run_with
@@ -120,21 +134,12 @@ def _missing(asked: RunSettings) -> str:
 
 
 def _closing(summary: ResultSummary, out: Path, verbose: bool) -> str:
-    """Which columns were ignored, where things are, and with -v how long they took."""
-    from openset.data.readers.tables import holds_row_numbers
-
+    """How many rows were skipped, where things are, and with -v how long they took."""
     lines = [""]
-    numbers = [name for name in summary.data.left_out if holds_row_numbers(name)]
-    unused = [name for name in summary.data.left_out if name not in numbers]
-    if unused:
-        lines.append(
-            f"Ignored non-numeric columns: {', '.join(unused)}. Take one as --text, or write it as numbers."
-        )
-    if numbers:
-        lines.append(f"Ignored columns of row numbers: {', '.join(map(repr, numbers))}.")
     for role, origin in (("source", summary.data.source), ("target", summary.data.target)):
         if origin.skipped:
-            lines.append(f"Skipped {origin.skipped} {role} rows that could not be used.")
+            label = " or have no label" if role == "source" else ""
+            lines.append(f"Skipped {origin.skipped} {role} rows that could not be used{label}.")
     if verbose:
         lines.append("Seconds: " + ", ".join(f"{name} {seconds:g}" for name, seconds in summary.timings.items()))
         lines += [entry.sentence for entry in summary.diagnostics if entry.ok]

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from openset._utils.downloads import downloads
 from openset.commands.console import (
     AsJson,
     Quiet,
@@ -16,17 +17,19 @@ from openset.commands.console import (
     show_table,
     show_text,
 )
-from openset.commands.options import SkipBad
+from openset.commands.options import AllowDownload, SkipBad
 
 Run = Annotated[Path, typer.Argument(metavar="RUN", help="Folder that 'openset fit' wrote.")]
 
 
 def report(
+    context: typer.Context,
     run: Run,
     out: Annotated[
         Path | None, typer.Option(help="Where to write the page; RUN/report.html if not given.")
     ] = None,
     examples: Annotated[bool, typer.Option(help="Show the rows' own content, texts and pictures.")] = True,
+    allow_download: AllowDownload = False,
     quiet: Quiet = False,
     verbose: Verbose = False,
     as_json: AsJson = False,
@@ -35,11 +38,14 @@ def report(
 
     Example: openset report run --no-examples
     """
-    with helpful_errors(verbose):
+    with helpful_errors(verbose, context), downloads(allow_download):
+        from openset._utils.files import check_not_input
         from openset.pipeline.result import REPORT
         from openset.pipeline.run import load_run
 
         page = out or run / REPORT
+        if page.name != REPORT:
+            check_not_input(page, run)
         load_run(run).report(page, examples=examples)
         if as_json:
             show_json({"out": str(page)})
@@ -115,6 +121,7 @@ def evaluate(
     labelled: Annotated[Path, typer.Argument(metavar="LABELLED", help="Rows with their true labels.")],
     label: Annotated[str | None, typer.Option(metavar="COL", help="Label column. Default: the run's.")] = None,
     skip_bad: SkipBad = None,
+    allow_download: AllowDownload = False,
     quiet: Quiet = False,
     verbose: Verbose = False,
     as_json: AsJson = False,
@@ -126,7 +133,7 @@ def evaluate(
 
     Example: openset evaluate run reviewed.csv --label kind --skip-bad
     """
-    with helpful_errors(verbose, context):
+    with helpful_errors(verbose, context), downloads(allow_download):
         from openset.pipeline.compare import evaluate_run
 
         metrics = evaluate_run(run, labelled, label=label, skip_bad=skip_bad, progress=not quiet)

@@ -21,11 +21,24 @@ def _method_names(begun: str) -> list[str]:
 Label = Annotated[str | None, typer.Option(metavar="COL", help="Column of known classes in SOURCE.")]
 Features = Annotated[
     list[str] | None,
-    typer.Option(metavar="COL", help="Column of numbers, or of vectors; repeatable.", show_default="all numbers"),
+    typer.Option(metavar="COL", help="Column that is a feature; repeatable.", show_default="all columns"),
 ]
 Drop = Annotated[
     list[str] | None,
-    typer.Option(metavar="COL", help="Column that is no feature, such as a date; repeatable."),
+    typer.Option(metavar="COL", help="Column that is no feature; repeatable; '*' stands for any text."),
+]
+As = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--as",
+        metavar="COL=KIND",
+        help="Read a column as category, number, date, text or id; repeatable.",
+        show_default="by its values",
+    ),
+]
+Carry = Annotated[
+    list[str] | None,
+    typer.Option(metavar="COLS", help="Columns that the scored table has too: a,b or all; repeatable."),
 ]
 Text = Annotated[str | None, typer.Option(metavar="COL", help="Column of text, to be encoded.")]
 Image = Annotated[str | None, typer.Option(metavar="COL", help="Column of image paths, to be encoded.")]
@@ -35,6 +48,10 @@ Method = Annotated[
     typer.Option(help="A method of 'openset methods'.", show_default="color", autocompletion=_method_names),
 ]
 Fpr = Annotated[float | None, typer.Option(help="Share of source that may be called novel.", show_default="0.01")]
+Fdr = Annotated[
+    float | None,
+    typer.Option(help="Mark rows to list, at most this share of them known.", show_default="none marked"),
+]
 MaxDensityRatio = Annotated[
     float | None,
     typer.Option(
@@ -55,7 +72,12 @@ Set = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="NAME=VALUE", help="A parameter of the method; repeatable."),
 ]
-SkipBad = Annotated[bool | None, typer.Option("--skip-bad", help="Skip rows with missing or unusable values.")]
+SkipBad = Annotated[
+    bool | None, typer.Option("--skip-bad", help="Skip rows that cannot be read, or whose id came before.")
+]
+AllowDownload = Annotated[
+    bool, typer.Option("--allow-download", help="An encoder may be downloaded from its hub.")
+]
 IgnoreTargetLabels = Annotated[
     bool | None, typer.Option("--ignore-target-labels", help="Accept a TARGET that has labels, and ignore them.")
 ]
@@ -72,8 +94,30 @@ def settings_from(context: typer.Context, file: RunSettings | None = None) -> Ru
     named = {
         name: tuple(context.params[name]) if context.params.get(name) else None for name in ("features", "drop")
     }
+    named["carry"] = split_columns(context.params.get("carry"))
     parameters = parse_assignments(context.params.get("set_") or [])
     if context.params.get("align") is not None:
         parameters["align"] = context.params["align"]
-    lists = {**named, "parameters": parameters}
+    lists = {**named, "parameters": parameters, "kinds": _kinds(context.params.get("as_") or [])}
     return merged(file or RunSettings(), {**given, **paths, **lists})
+
+
+def split_columns(given: list[str] | None) -> tuple[str, ...] | None:
+    """The names in ``--carry a,b --carry c``; None if there are none.
+
+    >>> split_columns(["a, b", "c"])
+    ('a', 'b', 'c')
+    """
+    names = [name.strip() for part in given or () for name in part.split(",")]
+    return tuple(name for name in names if name) or None
+
+
+def _kinds(assignments: list[str]) -> dict[str, str]:
+    """``COL=KIND`` of ``--as``; a column's name may hold the sign, a kind does not."""
+    found = {}
+    for assignment in assignments:
+        column, equals, kind = assignment.rpartition("=")
+        if not equals or not column:
+            raise ValueError(f"--as {assignment} is not valid: write --as COL=KIND, such as zip=category.")
+        found[column] = kind.strip()
+    return found

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from openset._utils.downloads import downloads
 from openset.commands.console import (
     TOO_MANY_NOVEL,
     AsJson,
@@ -16,6 +17,7 @@ from openset.commands.console import (
     show_json,
     show_text,
 )
+from openset.commands.options import AllowDownload, Carry, split_columns
 
 
 def score(
@@ -24,6 +26,7 @@ def score(
     data: Annotated[Path, typer.Argument(metavar="DATA", help="Rows to score, with the run's columns.")],
     out: Annotated[Path, typer.Option(help="File to write; its extension says the format.")],
     id: Annotated[str | None, typer.Option(metavar="COL", help="Another id column than the run's.")] = None,
+    carry: Carry = None,
     fdr: Annotated[
         float | None, typer.Option(help="Mark rows to list at this false discovery rate; reads DATA twice.")
     ] = None,
@@ -35,6 +38,10 @@ def score(
         float | None,
         typer.Option(metavar="SHARE", help="Exit with code 3 if a larger share of rows is called new."),
     ] = None,
+    allow_download: AllowDownload = False,
+    csv_safe: Annotated[
+        bool, typer.Option("--csv-safe", help="For spreadsheets: no text in a CSV file is a formula.")
+    ] = False,
     quiet: Quiet = False,
     verbose: Verbose = False,
     as_json: AsJson = False,
@@ -57,12 +64,15 @@ def score(
     on average, if known rows are at most --max-density-ratio times as common as
     in the source.
 
+    With --csv-safe ids and labels that begin like a formula (= + - @) get an
+    apostrophe before them, for a CSV file that others open in a spreadsheet.
+
     Exit codes: 0 done, 3 too many rows called new, 2 wrong input or usage, 1
     anything else, 130 interrupted.
 
     Example: openset score run march.parquet --out march_scored.parquet
     """
-    with helpful_errors(verbose, context):
+    with helpful_errors(verbose, context), downloads(allow_download):
         from openset._utils.params import check_number
 
         if fail_if_novel is not None:
@@ -70,7 +80,15 @@ def score(
         from openset.pipeline.score import score as score_data
 
         answer = score_data(
-            run, data, out, id=id, fdr=fdr, max_density_ratio=max_density_ratio, progress=not quiet
+            run,
+            data,
+            out,
+            id=id,
+            carry=split_columns(carry),
+            fdr=fdr,
+            max_density_ratio=max_density_ratio,
+            csv_safe=csv_safe,
+            progress=not quiet,
         )
         failed = fail_if_novel is not None and answer.called_share.value > fail_if_novel
         if as_json:

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from openset._utils.downloads import downloads
 from openset.commands.console import AsJson, Quiet, Verbose, helpful_errors, show_json, show_table, show_text
 from openset.commands.options import (
+    AllowDownload,
     Drop,
     Encoder,
     Features,
@@ -44,6 +46,7 @@ def simulate(
     image: Image = None,
     id: Annotated[str | None, typer.Option(metavar="COL", help="Column of ids, which is no feature.")] = None,
     encoder: Encoder = None,
+    allow_download: AllowDownload = False,
     method: Method = None,
     fpr: Fpr = None,
     max_density_ratio: MaxDensityRatio = None,
@@ -65,7 +68,7 @@ def simulate(
 
     Example: openset simulate known.parquet new.parquet --label kind --alpha 0.05
     """
-    with helpful_errors(verbose, context, {"novel_fractions": "alpha"}):
+    with helpful_errors(verbose, context, {"novel_fractions": "alpha"}), downloads(allow_download):
         from openset.pipeline.simulate import SHARES
         from openset.pipeline.simulate import simulate as simulate_files
 

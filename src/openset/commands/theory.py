@@ -101,13 +101,14 @@ def _write(output: Path, base: LinearGaussianProblem, found: dict[str, list[Outc
 
     import numpy as np
 
+    from openset._utils.files import replacing
     from openset._utils.progress import progress_bar
     from openset.theory.figures import draw_map, draw_sweeps
     from openset.theory.sweep import rule_map
 
     output.mkdir(parents=True, exist_ok=True)
     rows = [outcome.to_dict() for outcomes in found.values() for outcome in outcomes]
-    with (output / "outcomes.csv").open("w", newline="") as file:
+    with replacing(output / "outcomes.csv") as temporary, temporary.open("w", newline="") as file:
         writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)

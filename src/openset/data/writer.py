@@ -13,24 +13,28 @@ from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from openset._utils.arrays import as_objects
 from openset._utils.extras import require
 from openset._utils.files import check_parent, extension, replacing
 from openset._utils.text import listed
+from openset.errors import Parameter, ParameterError
 
 _ROW_GROUP = 2**17  # rows
+_LONGEST_MEMBER = 65535  # bytes of a name in a zip archive
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")  # how a formula begins in a spreadsheet
 
-Columns = Mapping[str, NDArray[Any]]
+Columns = Mapping[str, Any]
+"""Columns by name: numpy or Arrow arrays."""
 Write = Callable[[Columns], None]
 
 
 @contextmanager
-def writing_table(path: Path) -> Iterator[Write]:
+def writing_table(path: Path, *, csv_safe: bool = False) -> Iterator[Write]:
     """Yield ``write(columns)``, to be called once for each batch of rows; every batch has the same columns.
 
     The extension tells the format. The file, or the new one in place of an old one, appears only when all is
-    written.
+    written. With ``csv_safe`` no text of a CSV file is a formula to a spreadsheet.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
@@ -41,13 +45,32 @@ def writing_table(path: Path) -> Iterator[Write]:
     """
     opener = _opener(path)
     with replacing(path) as temporary, opener(temporary) as write:
-        yield write
+        yield _without_formulas(write) if csv_safe else write
 
 
-def check_writable(path: Path) -> None:
+def check_writable(path: Path, *, csv_safe: bool = False) -> None:
     """Raise an error unless a table can be written: the extension is known and the folder exists."""
     _opener(path)
     check_parent(path)
+    if csv_safe and not extension(path).startswith((".csv", ".tsv")):
+        raise ParameterError(Parameter("csv_safe", True), f" is for CSV files, and {path} is none: leave it out.")
+
+
+def _without_formulas(write: Write) -> Write:
+    """Write text that a spreadsheet would run as a formula with an apostrophe before it."""
+
+    def safe(value: Any) -> Any:
+        return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
+
+    def write_safe(columns: Columns) -> None:
+        texts = {
+            name: as_objects([safe(value) for value in c.tolist()])
+            for name, c in columns.items()
+            if c.dtype.kind in "OU"
+        }
+        write({safe(name): texts.get(name, column) for name, column in columns.items()})
+
+    return write_safe
 
 
 def _opener(path: Path) -> Any:
@@ -70,7 +93,7 @@ def _arrow_writer(open_sink: Callable[[Path, Any, ExitStack], Any]) -> Any:
 
         def write(columns: Columns) -> None:
             nonlocal sink, schema
-            arrays = {name: pa.array(column) for name, column in columns.items()}
+            arrays = {name: _as_arrow(column) for name, column in columns.items()}
             if sink is None:
                 schema = pa.schema([(name, array.type) for name, array in arrays.items()])
                 sink = open_sink(path, schema, files)
@@ -92,6 +115,16 @@ def _arrow_writer(open_sink: Callable[[Path, Any, ExitStack], Any]) -> Any:
                 sink.close()
 
     return opened
+
+
+def _as_arrow(column: Any) -> Any:
+    """An Arrow array; whole numbers that no Arrow type holds together, below 0 and from 2**63 on, as text."""
+    import pyarrow as pa
+
+    try:
+        return pa.array(column)
+    except (OverflowError, pa.ArrowInvalid):
+        return pa.array([str(value) for value in column.tolist()])
 
 
 def _parquet(path: Path, schema: Any, files: ExitStack) -> Any:
@@ -155,7 +188,8 @@ def _json_lines(path: Path, *, packed: bool = False) -> Iterator[Write]:
 
 def _write_lines(file: Any, columns: Columns) -> None:
     for row in zip(*(column.tolist() for column in columns.values()), strict=True):
-        file.write(json.dumps(dict(zip(columns, row, strict=True)), ensure_ascii=False).encode() + b"\n")
+        line = json.dumps(dict(zip(columns, row, strict=True)), ensure_ascii=False, default=str)  # dates as text
+        file.write(line.encode() + b"\n")
 
 
 @contextmanager
@@ -166,9 +200,12 @@ def _npz(path: Path) -> Iterator[Write]:
 
     def write(columns: Columns) -> None:
         for name, column in columns.items():
+            if len(f"{name}.npy".encode()) > _LONGEST_MEMBER:
+                raise ValueError(f"a column's name is too long for .npz ({len(name)} letters): write .parquet.")
             if name not in waiting:
                 waiting[name] = files.enter_context(tempfile.TemporaryFile(dir=path.parent))  # noqa: SIM115
-            plain = column.astype(str) if column.dtype == object else column
+            values = column if isinstance(column, np.ndarray) else column.to_numpy(zero_copy_only=False)
+            plain = values.astype(str) if values.dtype == object else values
             np.lib.format.write_array(waiting[name], plain, allow_pickle=False)
             batches.setdefault(name, []).append((len(plain), plain.dtype))
 

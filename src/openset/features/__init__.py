@@ -1,6 +1,6 @@
-"""From text and images to features: packaged encoders or your own, with a cache on disk.
+"""From rows to features: the columns of a table, and text and images through packaged encoders or your own.
 
-They need the extra ``encoders``.
+Encoders need the extra ``encoders``; what they compute is cached on disk.
 
 >>> from openset.features import encode_texts
 >>> X = encode_texts(["a short text", "another one"], progress=False, cache=False)
@@ -10,9 +10,20 @@ They need the extra ``encoders``.
 
 from __future__ import annotations
 
+from openset._utils.downloads import downloads
 from openset.features.cache import FeatureCache
 from openset.features.encode import encode_images, encode_texts, load_encoder
 from openset.features.images import ImageEncoder
+from openset.features.table.vectorizer import TableFeatures
 from openset.features.text import TextEncoder
 
-__all__ = ["FeatureCache", "ImageEncoder", "TextEncoder", "encode_images", "encode_texts", "load_encoder"]
+__all__ = [
+    "FeatureCache",
+    "ImageEncoder",
+    "TableFeatures",
+    "TextEncoder",
+    "downloads",
+    "encode_images",
+    "encode_texts",
+    "load_encoder",
+]

@@ -203,7 +203,8 @@ class OpenCache:
     def _recover(self, error: sqlite3.DatabaseError) -> None:
         """If the file is damaged, start a new one. Raise other errors: a full disk, a lock held for a minute."""
         if isinstance(error, sqlite3.OperationalError):
-            raise error
+            where = f"the feature cache {self._file}"
+            raise OSError(f"{where} cannot be used ({error}): make room, or set OPENSET_CACHE") from error
         self._start_new()
 
     def _start_new(self) -> None:

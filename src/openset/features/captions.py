@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from openset._utils.extras import require
-from openset.features.model_files import load_pretrained, model_directory
+from openset.features.model_files import LOCAL, load_pretrained, model_directory
 
 PROMPT = "This is a photo of a {}"
 _BATCH = 64
@@ -119,4 +119,4 @@ def _tokenizer_and_model(folder: str, loader: str) -> tuple[Any, Any]:
     transformers = require("transformers", "the caption decoder", "encoders")
     directory = model_directory(folder)
     model = load_pretrained(getattr(transformers, loader), directory, "cpu")
-    return transformers.AutoTokenizer.from_pretrained(directory, local_files_only=True), model
+    return transformers.AutoTokenizer.from_pretrained(directory, **LOCAL), model

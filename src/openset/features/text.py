@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from openset._utils.extras import require
 from openset.features.base import Batch, Encoder
-from openset.features.model_files import load_pretrained, model_directory, model_files, read_json
+from openset.features.model_files import LOCAL, load_pretrained, model_directory, model_files, read_json
 
 Pooling = Literal["mean", "cls"]
 
@@ -142,7 +142,7 @@ class TextEncoder(Encoder):
         transformers = require("transformers", "encoding text", "encoders")
         directory = self._recipe.directories[0]
         try:
-            return transformers.AutoTokenizer.from_pretrained(directory, local_files_only=True)
+            return transformers.AutoTokenizer.from_pretrained(directory, **LOCAL)
         except (OSError, ValueError) as error:
             raise ValueError(f"{directory} holds no tokenizer that transformers can load: {error}") from error
 

@@ -24,11 +24,12 @@ from safetensors.numpy import save as dump_tensors
 from openset._utils.files import is_temporary, write_atomically
 from openset._utils.hashing import sha256
 from openset._utils.params import fitted_attributes
-from openset._utils.text import listed
+from openset._utils.text import listed, shortened
 from openset._utils.typed import read_as, read_json
 from openset._version import __version__
-from openset.errors import ModelFormatError
+from openset.errors import MissingExtraError, ModelFormatError
 from openset.persistence.codec import Tensors, decode, encode
+from openset.persistence.fitted import check_fitted, try_out
 from openset.persistence.former import modernise
 from openset.registry import Method, get_method, method_of, methods
 
@@ -149,8 +150,14 @@ def load(
     tensors = _read_weights(manifest, folder)
     try:
         return _restore(manifest, tensors, device, backbone, classifier)
-    except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
-        raise ModelFormatError(f"{folder} is damaged: {type(error).__name__}: {error}") from error
+    except MissingExtraError:
+        raise
+    except Exception as error:  # whatever comes of values that no fit has written
+        raise ModelFormatError(f"{folder} is damaged: {type(error).__name__}: {_in_short(error)}") from error
+
+
+def _in_short(error: Exception) -> str:
+    return shortened(" ".join(str(error).split()), 200)
 
 
 def _read_manifest(folder: Path) -> Manifest:
@@ -216,8 +223,11 @@ def _restore(manifest: Manifest, tensors: Tensors, device: str | None, backbone:
     if device is not None:
         parameters["device"] = device
     model = get_method(method).make(**parameters)
+    model._check_parameters()
+    check_fitted(model, fitted)
     for name, value in fitted.items():
         setattr(model, name, value)
+    try_out(model)
     return model
 
 

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from openset._utils.text import listed, shortened
+from openset._utils.text import listed, shortened, wrapped
 from openset.align.moved_since_fit import FEWEST, MoveSinceFit, find_move_since_fit, most_moved_features
 from openset.data.readers.source import Source
 from openset.data.readers.tables import holds_row_numbers
 from openset.pipeline.batch_facts import BatchFacts
 from openset.pipeline.fit_profile import Columns, FitProfile
-from openset.pipeline.summary import ResultSummary, wrapped
+from openset.pipeline.summary import ResultSummary
 from openset.stats.ranges import Outside, Ranges, features_outside, is_far_outside
 from openset.stats.shares import binomial_interval
 
@@ -81,6 +81,7 @@ class BatchAnswer:
     ``called_novel`` of ``rows`` rows are called novel. ``called_share_at_fit`` is that share of the fit's target.
     ``out_of_range`` has the columns to check, ``new_columns`` those that neither source nor target had.
     ``not_compared`` says why the batch could not be compared with the fit's rows; it is empty where it was.
+    ``cells`` says which levels were never seen in source, and which values are missing or cannot be read.
 
     ``int(answer)`` is the number of rows.
     """
@@ -95,6 +96,7 @@ class BatchAnswer:
     new_columns: list[str]
     changed_columns: list[ChangedColumn]
     not_compared: str = ""
+    cells: list[str] = field(default_factory=list)
 
     def __int__(self) -> int:
         return self.rows
@@ -112,6 +114,7 @@ class BatchAnswer:
             f"{percent(self.called_share_at_fit)} % when the run was fitted"
         )
         lines = wrapped("Called new      ", called)
+        lines += [line for sentence in self.cells for line in wrapped("Cells           ", sentence)]
         if self.not_compared:
             return "\n".join(lines + wrapped("Not compared    ", self.not_compared))
         lines += wrapped("Moved           ", f"{self.moved.answer}. {self.moved.sentence}")
@@ -159,6 +162,7 @@ def answer_of(
         new_columns=[name for name in new if name != id and not holds_row_numbers(name)],
         changed_columns=[ChangedColumn(name, *kinds) for name, kinds in changed.items()],
         not_compared=_NO_PROFILE if profile is None else "",
+        cells=facts.notes.sentences(),
     )
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
+from openset.features.maker import MadeFeatures
+from openset.features.table.apply import TableNotes
 from openset.pipeline.fit_profile import SAMPLE_ROWS, FitProfile
 from openset.problem import Predictions
 from openset.stats.ranges import Outside, count_outside
@@ -21,13 +22,14 @@ _SEED = 1
 class BatchFacts:
     """How many rows there were and were called novel; rows outside of the fit's ranges; a sample of rows.
 
-    ``outside`` and ``sample`` are None where there is nothing to compare with.
+    ``outside`` and ``sample`` are None where there is nothing to compare with; ``notes`` are those of a table.
     """
 
     rows: int
     called_novel: int
     outside: Outside | None = None
     sample: RowSample | None = None
+    notes: TableNotes = field(default_factory=TableNotes)
 
     def joined(self, other: BatchFacts) -> BatchFacts:
         """The facts of both parts together."""
@@ -37,6 +39,7 @@ class BatchFacts:
             self.called_novel + other.called_novel,
             None if outside is None or other.outside is None else outside.joined(other.outside),
             None if sample is None or other.sample is None else sample.joined(other.sample),
+            self.notes.joined(other.notes),
         )
 
 
@@ -57,18 +60,20 @@ class FactCounter:
         assert self._facts is not None
         return self._facts
 
-    def facts_of(self, X: NDArray[Any], found: Predictions, numbers: NDArray[np.int64]) -> BatchFacts:
+    def facts_of(self, made: MadeFeatures, found: Predictions, numbers: NDArray[np.int64]) -> BatchFacts:
         """The facts of some rows, from their features, their predictions and their row numbers."""
+        X = made.X
         called = int((found.predicted_index == len(found.labels) - 1).sum())
         if self._profile is None:
-            return BatchFacts(len(X), called)
+            return BatchFacts(len(X), called, notes=made.notes)
         ranges = self._profile.ranges
         return BatchFacts(
             len(X),
             called,
-            None if ranges is None else count_outside(X, ranges),
+            None if ranges is None or made.values is None else count_outside(made.values, ranges),
             # the last key of some parts ago only lets more rows through, and joining leaves them out
             draw_sample(X, numbers, SAMPLE_ROWS, seed=_SEED, last_key=self._last_key),
+            made.notes,
         )
 
     def add(self, facts: BatchFacts) -> None:

@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 from openset._utils.arrays import as_objects
 from openset._utils.text import listed
 from openset.data.readers.tables import read_table
+from openset.features.fitted import read_features
 from openset.features.maker import FeatureMaker
 from openset.pipeline.load import read_labelled
-from openset.pipeline.result import SCORED, load_model, read_summary
+from openset.pipeline.result import FEATURES, SCORED, load_model, read_summary
 from openset.pipeline.summary import ResultSummary
 
 Path_ = str | PathLike[str]
@@ -81,9 +82,9 @@ def evaluate_run(
     """
     from openset.stats.metrics import evaluate
 
-    settings = read_summary(folder).settings
+    settings, fitted = read_summary(folder).settings, read_features(Path(folder) / FEATURES)
     settings = settings if skip_bad is None else replace(settings, skip_bad=skip_bad)
-    records = read_labelled(settings, labelled, label)
+    records = read_labelled(settings, labelled, label, fitted)
     model = load_model(folder)
     given = np.asarray(records.y).tolist()
     known = {_spelt(label): label for label in model.classes_.tolist()}
@@ -93,7 +94,7 @@ def evaluate_run(
             f"({listed(model.classes_)}): is it the right label column?"
         )
     labels = as_objects([known.get(_spelt(label), model.novel_label_) for label in given])
-    return evaluate(model, FeatureMaker(settings.encoder, progress)(records), labels).to_dict()
+    return evaluate(model, FeatureMaker(settings.encoder, progress, fitted)(records).X, labels).to_dict()
 
 
 def _spelt(label: Any) -> str:

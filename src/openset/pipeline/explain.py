@@ -35,14 +35,14 @@ class Explanation:
 
 def explain(
     model: Any, scored: ScoredTable, X: NDArray[Any], y: NDArray[Any], X_target: NDArray[Any]
-) -> Explanation:
-    """Group the rows called novel, and compare the known classes of source and target."""
+) -> tuple[Explanation, NDArray[np.intp]]:
+    """Group the rows called novel, and compare the known classes; also the group of every target row, or −1."""
     called = scored.novelty_score > model.threshold_
     found = find_groups(model, X, X_target, scored.novelty_score, called)
     class_mix, known_classes = judge_known_classes(model, y, scored.nearest_known, called)
     n_called = int(called.sum())
     groups = Groups(describe_groups(found, n_called), [_with_ids(group, scored.id) for group in found.groups])
-    return Explanation(n_called, groups, class_mix, known_classes)
+    return Explanation(n_called, groups, class_mix, known_classes), found.labels
 
 
 def find_groups(

@@ -17,9 +17,11 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as dump_tensors
 
+from openset._utils.files import write_atomically
 from openset._utils.typed import read_as
 from openset._version import __version__
 from openset.data.readers.records import Records
+from openset.features.maker import MadeFeatures
 from openset.stats.ranges import Ranges, find_ranges
 from openset.stats.row_sample import draw_sample
 from openset.stats.scaling import Scaling, fit_scaling, moments
@@ -90,12 +92,11 @@ class FitProfile:
 
 
 def make_profile(
-    X: NDArray[Any], X_target: NDArray[Any], source: Records, target: Records, *, seed: int = 0
+    made: MadeFeatures, made_target: MadeFeatures, source: Records, target: Records, *, seed: int = 0
 ) -> FitProfile:
     """The profile of a fit on these features, which were made of these records."""
-    X, X_target = _flat(X), _flat(X_target)
-    names = list(target.feature_names)
-    is_named = len(names) in (1, X.shape[1]) and (target.X is None or target.X.ndim == 2)
+    X, X_target, names = _flat(made.X), _flat(made_target.X), list(made_target.names)
+    values, values_target = made.values, made_target.values
     columns = Columns(names, list(source.kinds), dict(target.kinds), target.typed)
     with np.errstate(over="ignore", invalid="ignore"):
         # columns of a table have their own units; the features of a vector have one
@@ -104,7 +105,9 @@ def make_profile(
     samples = [draw_sample(rows, np.arange(len(rows)), size, seed=seed).rows for rows in (X, X_target)]
     return FitProfile(
         columns=columns,
-        ranges=find_ranges(X).joined(find_ranges(X_target)) if is_named else None,
+        ranges=None
+        if values is None or values_target is None or values.ndim != 2
+        else find_ranges(values).joined(find_ranges(values_target)),
         scaling=scaling,
         source_rows=_scaled(scaling, samples[0]),
         target_rows=_scaled(scaling, samples[1]),
@@ -144,7 +147,7 @@ def write_profile(profile: FitProfile, path: Path) -> None:
         tensors |= {"low": ranges.low, "high": ranges.high}
     header = {_ABOUT: json.dumps(asdict(about), ensure_ascii=False)}
     contiguous = {name: np.ascontiguousarray(tensor) for name, tensor in tensors.items()}
-    path.write_bytes(dump_tensors(contiguous, metadata=header))
+    write_atomically(path, dump_tensors(contiguous, metadata=header))
 
 
 def read_profile(path: Path) -> FitProfile | None:

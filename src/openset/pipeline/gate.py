@@ -6,7 +6,7 @@ Each check names the column or class, and says what to do. Where one fails, the 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,27 +35,31 @@ _MOST_BYTES = 2**27
 Rows = NDArray[np.floating]
 
 
+class NamedColumns(NamedTuple):
+    """The columns of a table in their own units, of source and of target, and their names."""
+
+    source: Rows
+    target: Rows
+    names: Sequence[str]
+
+
 def run_gate(
     model: Any,
     X: Rows,
     y: NDArray[Any],
     X_target: Rows,
     *,
-    names: Sequence[str] | None,
+    columns: NamedColumns | None,
     nearest_known: NDArray[Any],
     called: NDArray[np.bool_],
 ) -> list[Check]:
-    """Every check that the rows allow, failed ones first. ``names`` are of table columns, None for others."""
+    """Every check that the rows allow, failed ones first. ``columns`` are those of a table, None without one."""
     found = check_labels(y)
     if X.ndim == 2:
         moved = check_moved(model, X, X_target)
-        columns = [] if names is None else check_columns(X, X_target, names, moved=moved.state != "passed")
+        odd = [] if columns is None else check_columns(*columns, moved=moved.state != "passed")
         # a batch that moved explains its columns, else a column may explain the move
-        found = (
-            [moved, *columns, *found]
-            if moved.state == "failed" and len(columns) > 1
-            else [*columns, *found, moved]
-        )
+        found = [moved, *odd, *found] if moved.state == "failed" and len(odd) > 1 else [*odd, *found, moved]
         found.append(check_copies(X, X_target))
         if called.sum() >= _FEWEST_ROWS:
             found.append(check_displaced(X, y, X_target, nearest_known, called))

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from openset._utils.text import did_you_mean, listed
 from openset.data.readers.columns import has_value
 from openset.data.readers.open import open_source
 from openset.data.readers.records import Records
 from openset.data.readers.source import Source
-from openset.data.readers.tables import holds_row_numbers, iter_batches, numeric_columns, read_table
+from openset.data.readers.tables import iter_batches, read_table
 from openset.errors import BadRowsError, Parameter, ParameterError
+from openset.features.fitted import FittedFeatures
+from openset.features.table.fitted import TableColumn
+from openset.pipeline.choose_columns import (
+    ChosenColumns,
+    carried_columns,
+    choose_columns,
+    refuse_missing_label,
+)
 from openset.pipeline.settings import RunSettings
 
 FEWEST_ROWS = 20
@@ -21,51 +28,51 @@ FEWEST_ROWS = 20
 
 @dataclass(frozen=True, eq=False)
 class RunData:
-    """The rows of a run, and its settings with every column named."""
+    """The rows of a run, its settings with the columns that a folder of images brings, and columns not read."""
 
     settings: RunSettings
     source: Records
     target: Records
-    ignored: list[str]
-    """Columns of the source that are not used."""
+    unread: list[TableColumn] = field(default_factory=list)
 
 
 def read_data(settings: RunSettings, source: Any, target: Any) -> RunData:
     """Open source and target, each once, and read the rows that settings ask for."""
-    opened_source, opened_target = open_source(source), open_source(target)
-    ignored = ignored_columns(settings, opened_source)
-    source_records, named = read_source(settings, opened_source)
-    return RunData(named, source_records, read_target(named, opened_target), ignored)
+    opened, opened_target = open_source(source), open_source(target)
+    refuse_missing_label(settings, opened, opened_target)
+    settings = _with_defaults(settings, opened)
+    chosen = choose_columns(settings, opened, opened_target)
+    return RunData(
+        settings,
+        read_source(settings, opened, chosen),
+        read_target(settings, opened_target, chosen),
+        chosen.unread,
+    )
 
 
-def read_source(settings: RunSettings, source: Source) -> tuple[Records, RunSettings]:
-    """The labelled rows, and the settings with the columns that were found named."""
-    if settings.label is None and not source.defaults:
-        raise ParameterError(
-            "no label column is named: pass ",
-            Parameter("label", ...),
-            ", the column of the source that holds the known class.",
-        )
-    settings = _without_dropped(settings, source)
-    _refuse_categories(settings, source)
+def read_fitted(settings: RunSettings, source: Any, target: Any, fitted: FittedFeatures | None) -> RunData:
+    """The rows of a run that was fitted before."""
+    chosen = columns_of(settings, fitted)
+    opened, opened_target = open_source(source), open_source(target)
+    return RunData(settings, read_source(settings, opened, chosen), read_target(settings, opened_target, chosen))
+
+
+def read_source(settings: RunSettings, source: Source, chosen: ChosenColumns) -> Records:
+    """The labelled rows. A row without a label is skipped and counted."""
     # ids tell target rows apart; labelled rows need none
-    columns = _columns(settings if settings.id in source.kinds else replace(settings, id=None))
-    records = read_table(source, label=settings.label, skip_bad=settings.skip_bad, **columns)
+    columns = _columns(settings if settings.id in source.kinds else replace(settings, id=None), chosen)
+    records = read_table(source, label=settings.label, skip_bad=settings.skip_bad, keep_gaps=True, **columns)
     if records.y is None:
         raise ValueError(
             f"{source.name} has no class folders: expected <class>/<name>.jpg, or a table with a label."
         )
     _refuse_few(records, source, "source")
     _refuse_blank(records, settings, source)
-    if records.images is not None and settings.image is None:  # a folder brings its columns by itself
-        named = replace(settings, image="image", id=settings.id or "image", label=settings.label or "label")
-    else:
-        named = replace(settings, features=records.feature_names) if records.X is not None else settings
-    return records, named
+    return records
 
 
-def read_target(settings: RunSettings, target: Source) -> Records:
-    """The unlabelled rows. Settings are those that :func:`read_source` returned."""
+def read_target(settings: RunSettings, target: Source, chosen: ChosenColumns) -> Records:
+    """The unlabelled rows; every one that the file holds whole is read, whatever is missing in it."""
     if not settings.ignore_target_labels and has_labels(target, settings.label):
         raise ParameterError(
             f"{target.name} has labels in {settings.label!r}, but the target is to be unlabelled. Were source "
@@ -73,21 +80,27 @@ def read_target(settings: RunSettings, target: Source) -> Records:
             Parameter("ignore_target_labels", True),
             "; to measure a fitted run against them, use 'openset evaluate'.",
         )
-    records = read_table(target, skip_bad=settings.skip_bad, **_columns(settings))
+    columns = {**_columns(settings, chosen), "carry": carried_columns(settings, target)}
+    records = read_table(target, skip_bad=settings.skip_bad, keep_gaps=True, **columns)
     _refuse_few(records, target, "target")
     _refuse_blank(records, settings, target)
     return records
 
 
-def read_labelled(settings: RunSettings, data: Any, label: str | None) -> Records:
+def read_labelled(
+    settings: RunSettings, data: Any, label: str | None, fitted: FittedFeatures | None = None
+) -> Records:
     """Rows whose labels arrived later, in the run's label column or another; they need no ids."""
-    columns = _columns(replace(settings, id=None))
+    columns = _columns(replace(settings, id=None), columns_of(settings, fitted))
     return read_table(data, label=label or settings.label, skip_bad=settings.skip_bad, **columns)
 
 
-def stream(settings: RunSettings, data: Source, batch_rows: int) -> Iterator[Records]:
+def stream(
+    settings: RunSettings, data: Source, batch_rows: int, fitted: FittedFeatures | None = None
+) -> Iterator[Records]:
     """The rows of further data, read as the target was; every row must be usable."""
-    return _all_usable(iter_batches(data, batch_rows=batch_rows, **_columns(settings)))
+    columns = {**_columns(settings, columns_of(settings, fitted)), "carry": carried_columns(settings, data)}
+    return _all_usable(iter_batches(data, batch_rows=batch_rows, keep_gaps=True, **columns))
 
 
 def _all_usable(batches: Iterator[Records]) -> Iterator[Records]:
@@ -97,18 +110,6 @@ def _all_usable(batches: Iterator[Records]) -> Iterator[Records]:
         raise ValueError(f"{error.found} Every row must be scored: fix them first.") from None
 
 
-def ignored_columns(settings: RunSettings, source: Source) -> list[str]:
-    """Columns that are no features because they hold no numbers or row numbers; none where features are named."""
-    if settings.features is not None or settings.text is not None or settings.image is not None:
-        return []
-    return [
-        name
-        for name, kind in source.kinds.items()
-        if (kind == "other" or holds_row_numbers(name))
-        and name not in (settings.label, settings.id, *(settings.drop or ()))
-    ]
-
-
 def has_labels(target: Source, label: str | None) -> bool:
     """Whether the label column is there with a value in at least one row; reading stops at the first."""
     if label is None or label not in target.kinds:
@@ -116,37 +117,27 @@ def has_labels(target: Source, label: str | None) -> bool:
     return any(has_value(chunk.columns[label]) for chunk in target.chunks([label], 65536))
 
 
-def _columns(settings: RunSettings) -> dict[str, Any]:
-    names = {name: getattr(settings, name) for name in ("features", "text", "image", "id")}
-    return {name: value for name, value in names.items() if value is not None}
+def columns_of(settings: RunSettings, fitted: FittedFeatures | None) -> ChosenColumns:
+    """The columns of a run that was fitted; a run of an earlier openset has numbers only, under ``features``."""
+    if fitted is None:
+        return ChosenColumns(features=settings.features)
+    table = () if fitted.table is None else tuple(column.name for column in fitted.table.used)
+    vectors = [block.column for block in fitted.blocks if block.kind == "vector" and block.column is not None]
+    return ChosenColumns(table, tuple(vectors) or None)
 
 
-def _without_dropped(settings: RunSettings, source: Source) -> RunSettings:
-    """Settings that name the features, where columns of numbers are to be left out."""
-    if settings.drop is None or settings.text is not None or settings.image is not None:
+def _with_defaults(settings: RunSettings, source: Source) -> RunSettings:
+    """Settings that name the columns that a folder of images brings by itself."""
+    if "image" not in source.defaults or settings.image is not None:
         return settings
-    for name in settings.drop:
-        if name not in source.kinds:
-            hint = did_you_mean(name, source.kinds)
-            raise ParameterError(Parameter("drop", name), f" is no column of {source.name}.{hint}")
-    but = (settings.label, settings.id, *settings.drop)
-    names = settings.features if settings.features is not None else numeric_columns(source, *but)
-    kept = tuple(name for name in names if name not in settings.drop)
-    if not kept:
-        raise ParameterError(Parameter("drop", list(settings.drop)), " leaves no feature.")
-    return replace(settings, features=kept)
+    label = settings.label or source.defaults.get("label")
+    return replace(settings, image="image", id=settings.id or "image", label=label)
 
 
-def _refuse_categories(settings: RunSettings, source: Source) -> None:
-    others = [name for name in settings.features or () if source.kinds.get(name) == "other"]
-    if others:
-        raise ParameterError(
-            f"{source.name}: {listed(map(repr, others))} holds no numbers, so it cannot be a feature. "
-            "Write categories as numbers (a column of 0 and 1 for each value), leave the column out, or encode "
-            "it with ",
-            Parameter("text", ...),
-            ".",
-        )
+def _columns(settings: RunSettings, chosen: ChosenColumns) -> dict[str, Any]:
+    names = {name: getattr(settings, name) for name in ("text", "image", "id")}
+    names |= {"features": chosen.features, "cells": chosen.table or None}
+    return {name: value for name, value in names.items() if value is not None}
 
 
 def _refuse_few(records: Records, source: Source, role: str) -> None:

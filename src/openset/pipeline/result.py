@@ -10,7 +10,13 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from openset._utils.files import check_folder_replaceable, replacing_folder
+from openset._utils.files import (
+    check_folder_replaceable,
+    check_not_input,
+    recover,
+    replacing_folder,
+    write_atomically,
+)
 from openset._utils.text import listed
 from openset._utils.typed import read_as, read_json
 from openset.errors import Parameter, ParameterError
@@ -22,11 +28,14 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from openset.data.readers.records import Records
+    from openset.features.fitted import FittedFeatures
+    from openset.features.maker import MadeFeatures
     from openset.pipeline.scored_table import ScoredTable
     from openset.stats.groups import NovelGroups
 
 MODEL, SCORED, RESULT = "model", "scored_target.parquet", "result.json"
 SETTINGS, REPORT, PROFILE = "settings.toml", "report.html", "profile.safetensors"
+FEATURES = "features.json"
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +43,8 @@ class Result:
     """A fitted model, the scored target and what they say.
 
     ``result.summary`` has the numbers and ``result.summary()`` says them in words. ``source`` and ``target`` are
-    the records as read, ``features_source`` and ``features_target`` what the model was fitted on.
+    the records as read, ``made_source`` and ``made_target`` their features. ``fitted_features`` makes those of
+    further rows; it is None in the run of an earlier openset.
     """
 
     model: Any
@@ -42,8 +52,19 @@ class Result:
     scored: ScoredTable
     source: Records
     target: Records
-    features_source: NDArray[np.floating]
-    features_target: NDArray[np.floating]
+    made_source: MadeFeatures
+    made_target: MadeFeatures
+    fitted_features: FittedFeatures | None = None
+
+    @property
+    def features_source(self) -> NDArray[np.floating]:
+        """What the model was fitted on, of source."""
+        return self.made_source.X
+
+    @property
+    def features_target(self) -> NDArray[np.floating]:
+        """What the model was fitted on, of target."""
+        return self.made_target.X
 
     @property
     def source_scores(self) -> NDArray[np.float64]:
@@ -82,18 +103,21 @@ class Result:
     def save(self, folder: str | PathLike[str], *, overwrite: bool = False) -> None:
         """Write model, scored target, ``result.json``, settings, profile and report to a folder, or nothing."""
         from openset.data.writer import writing_table
+        from openset.features.fitted import write_features
         from openset.pipeline.fit_profile import make_profile, write_profile
 
         path = Path(folder)
-        check_free(path, overwrite=overwrite)
-        with replacing_folder(path) as temporary:
+        check_free(path, self.summary.settings.source, self.summary.settings.target, overwrite=overwrite)
+        with replacing_folder(path, overwrite=overwrite) as temporary:
             self.model.save(temporary / MODEL)
             with writing_table(temporary / SCORED) as write:
                 write(self.scored.columns())
             content = json.dumps(self.summary.to_dict(), indent=1, ensure_ascii=False, allow_nan=False)
-            (temporary / RESULT).write_text(content, encoding="utf-8")
-            (temporary / SETTINGS).write_text(to_toml(self.summary.settings), encoding="utf-8")
-            profile = make_profile(self.features_source, self.features_target, self.source, self.target)
+            write_atomically(temporary / RESULT, content.encode())
+            write_atomically(temporary / SETTINGS, to_toml(self.summary.settings).encode())
+            if self.fitted_features is not None:
+                write_features(self.fitted_features, temporary / FEATURES)
+            profile = make_profile(self.made_source, self.made_target, self.source, self.target)
             write_profile(profile, temporary / PROFILE)
             self.report(temporary / REPORT)
 
@@ -102,6 +126,7 @@ class Result:
         from openset.report.build import build
         from openset.report.page import write_report
 
+        check_not_input(Path(path), self.summary.settings.source, self.summary.settings.target)
         write_report(build(self), path, examples=examples)
 
     def _repr_html_(self) -> str:
@@ -122,15 +147,20 @@ class Result:
         )
 
 
-def check_free(folder: Path, *, overwrite: bool) -> None:
-    """Raise an error unless a run can be written there: the folder is empty, absent, or a run to replace."""
+def check_free(folder: Path, *inputs: Any, overwrite: bool) -> None:
+    """Raise an error unless a run can be written there: the folder is empty, absent, or a run to replace.
+
+    ``inputs`` are what the run is made of: they must not be in the folder.
+    """
+    recover(folder)
+    check_not_input(folder, *inputs)
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"{folder} is a file: a run is written to a folder.")
     check_folder_replaceable(folder)
     there = set(os.listdir(folder)) if folder.exists() else set()
     if not there:
         return
-    others = there - {MODEL, SCORED, RESULT, SETTINGS, REPORT, PROFILE}
+    others = there - {MODEL, SCORED, RESULT, SETTINGS, REPORT, PROFILE, FEATURES}
     if RESULT not in there or others:
         what = f"other files ({listed(sorted(others))})" if RESULT in there else "other files and no run"
         raise ValueError(f"{folder} holds {what}, so it is not replaced: choose another folder.")
@@ -143,6 +173,7 @@ def check_free(folder: Path, *, overwrite: bool) -> None:
 def read_summary(folder: str | PathLike[str]) -> ResultSummary:
     """The summary of a run that was saved."""
     path = Path(folder) / RESULT
+    recover(Path(folder))
     try:
         content = read_json(path)
     except (FileNotFoundError, NotADirectoryError):

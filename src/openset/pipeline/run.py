@@ -17,37 +17,37 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from openset._utils.hashing import path_sha256
 from openset._utils.typed import plain
 from openset._version import __version__
+from openset.data.readers.parts import part_paths
 from openset.data.readers.records import Records
 from openset.errors import FitWarning, Parameter, ParameterError
-from openset.features.base import Encoder
-from openset.features.maker import FeatureMaker
-from openset.pipeline.explain import Explanation, explain
-from openset.pipeline.gate import run_gate
-from openset.pipeline.load import RunData, read_data
-from openset.pipeline.result import Result, load_model, read_summary
+from openset.features.fitted import FittedFeatures, read_features
+from openset.features.maker import FeatureMaker, MadeFeatures
+from openset.pipeline.data_used import Data, Origin
+from openset.pipeline.describe_data import describe_data, digest_of
+from openset.pipeline.explain import Explanation, explain, find_groups
+from openset.pipeline.gate import NamedColumns, run_gate
+from openset.pipeline.load import read_data, read_fitted
+from openset.pipeline.result import FEATURES, Result, load_model, read_summary
 from openset.pipeline.scored_table import (
     ScoredTable,
     assumed_ratio,
     fit_p_values,
     predictions,
+    ranks,
     rows_at_fdr,
     scored_table,
 )
 from openset.pipeline.settings import RunSettings
 from openset.pipeline.summary import (
     Check,
-    Data,
-    EncodedColumn,
     Environment,
     Head,
     ListedRows,
     NovelFraction,
     NoveltyCounts,
     NoveltyTest,
-    Origin,
     ResultSummary,
 )
 from openset.pipeline.verdict import diagnose, give_verdict
@@ -66,9 +66,11 @@ def run(
     label: str | None = None,
     features: str | Sequence[str] | None = None,
     drop: str | Sequence[str] | None = None,
+    kinds: Mapping[str, str] | None = None,
     text: str | None = None,
     image: str | None = None,
     id: str | None = None,
+    carry: str | Sequence[str] | None = None,
     encoder: str | None = None,
     method: str = "color",
     fpr: float = 0.01,
@@ -84,12 +86,17 @@ def run(
 
     Parameters
     ----------
-    source, target : paths of tables, arrays or image folders, or data frames (pandas, polars, pyarrow)
-    label : the source's column of known classes
-    features, text, image : where features come from, one of them: columns of numbers (or one of vectors), a
-        column of text, a column of image paths. None of them: all numbers but ``label`` and ``id``
-    drop : columns that are no features, such as dates and counters
+    source, target : paths of tables, arrays or image folders, patterns such as ``data/*.parquet``, or data frames
+        (pandas, polars, pyarrow)
+    label : the source's column of known classes; rows without a label are left out and counted
+    text, image : a column of text, and one of image paths, to be encoded
+    features : the columns that are features beside them: numbers, categories, dates, or one of vectors. None for
+        all columns but ``label`` and ``id``
+    drop : columns that are no features, such as counters; ``*`` stands for any text
+    kinds : what columns hold where that is not to be guessed: ``{"zip": "category"}``; or "number", "date",
+        "text" or "id"
     id : a column that tells rows apart; without it rows are numbered from 0
+    carry : columns of the target that the scored table has too, or "all"
     encoder : for text and images, as :func:`openset.features.load_encoder` takes it
     method, parameters : a name that ``openset methods`` lists, and its parameters beside those here
     fpr : share of source rows that may be called novel
@@ -97,7 +104,8 @@ def run(
     max_density_ratio : B, how many times as common a known kind of row may be in target as in source, for
         methods that test for a new class and for ``fdr``. None: CoLOR reads it off the rows, PaperCoLOR assumes
         12, other methods 1
-    skip_bad : skip rows with missing or unusable values, instead of an error that names them
+    skip_bad : skip rows that cannot be read, or with an id that came before, instead of an error that names them;
+        a missing value is no reason to skip a row
     ignore_target_labels : accept a target that has the label column too, and ignore its labels
 
     >>> import pandas as pd
@@ -110,11 +118,13 @@ def run(
     """
     settings = RunSettings(
         label=label,
-        features=None if features is None else (features,) if isinstance(features, str) else tuple(features),
-        drop=None if drop is None else (drop,) if isinstance(drop, str) else tuple(drop),
+        features=_names(features),
+        drop=_names(drop),
+        kinds=dict(kinds or {}),
         text=text,
         image=image,
         id=id,
+        carry=_names(carry),
         encoder=encoder,
         method=method,
         fpr=fpr,
@@ -134,23 +144,46 @@ def run_with(settings: RunSettings, source: Any, target: Any, *, progress: bool 
     model = make_estimator(settings, progress)
     with _timed(timings, "read"):
         data = read_data(replace(settings, source=_path(source), target=_path(target)), source, target)
-    maker = FeatureMaker(data.settings.encoder, progress)
+    maker, settings = FeatureMaker(data.settings.encoder, progress), data.settings
     with _timed(timings, "encode"):
-        X, X_target = maker(data.source), maker(data.target)
+        made, made_target, fitted = maker.fit(
+            data.source, data.target, text=settings.text, image=settings.image, kinds=settings.kinds
+        )
+    keep_scales(model, settings, fitted)
+    y = np.asarray(data.source.y)
     with _timed(timings, "fit"):
-        notes = _fit(model, X, data.source.y, X_target)
+        notes = _fit(model, made.X, data.source.y, made_target.X)
     with _timed(timings, "score"):
-        scored = score_target(model, model.target_predictions(), data.target, data.settings)
+        scored = score_target(model, model.target_predictions(), data.target, settings)
     with _timed(timings, "describe"):
-        y = np.asarray(data.source.y)
-        explanation = explain(model, scored, X, y, X_target)
+        explanation, groups = explain(model, scored, made.X, y, made_target.X)
+        scored = replace(scored, group=groups + 1)
     with _timed(timings, "check"):
         called = scored.novelty_score > model.threshold_
-        names = data.target.feature_names if maker.encoder is None else None
-        checks = run_gate(model, X, y, X_target, names=names, nearest_known=scored.nearest_known, called=called)
-    described = _describe(data, maker.encoder)
-    summary = summarise(model, scored, explanation, data.settings, described, timings, notes, checks)
-    return Result(model, summary, scored, data.source, data.target, X, X_target)
+        checks = run_gate(
+            model, made.X, y, made_target.X, columns=_columns_to_check(made, made_target, fitted),
+            nearest_known=scored.nearest_known, called=called,
+        )  # fmt: skip
+        checks += [Check("cells", "caution", sentence) for sentence in made_target.notes.sentences()]
+    encoded = (settings.text, settings.image)
+    settings = replace(settings, features=tuple(name for name in fitted.columns if name not in encoded) or None)
+    described = describe_data(replace(data, settings=settings), fitted, maker.encoders)
+    summary = summarise(model, scored, explanation, settings, described, timings, notes, checks)
+    return Result(model, summary, scored, data.source, data.target, made, made_target, fitted)
+
+
+def keep_scales(model: Any, settings: RunSettings, fitted: FittedFeatures) -> None:
+    """Let the method leave the scales of features that have them: unit variance would lift rare levels."""
+    if fitted.is_scaled and "standardize" in model.get_params() and "standardize" not in settings.parameters:
+        model.set_params(standardize="global")
+
+
+def _columns_to_check(made: MadeFeatures, target: MadeFeatures, fitted: FittedFeatures) -> NamedColumns | None:
+    """The columns of the table, without encoded ones; those of one column of vectors by its name."""
+    if made.values is None or target.values is None or len(made.names) != made.values.shape[-1]:
+        return None
+    number = len(made.names) if fitted.table is None else len(fitted.table.features)
+    return NamedColumns(made.values[:, :number], target.values[:, :number], made.names[:number])
 
 
 def load_run(folder: str | os.PathLike[str], *, progress: bool = False) -> Result:
@@ -159,11 +192,16 @@ def load_run(folder: str | os.PathLike[str], *, progress: bool = False) -> Resul
     settings = summary.settings
     _check_unchanged("source", summary.data.source)
     _check_unchanged("target", summary.data.target)
-    data = read_data(settings, settings.source, settings.target)
-    maker = FeatureMaker(settings.encoder, progress)
-    model, X_target = load_model(folder), maker(data.target)
-    scored = score_target(model, predictions(model, X_target), data.target, settings)
-    return Result(model, summary, scored, data.source, data.target, maker(data.source), X_target)
+    fitted = read_features(Path(folder) / FEATURES)
+    data = read_fitted(settings, settings.source, settings.target, fitted)
+    maker = FeatureMaker(settings.encoder, progress, fitted)
+    model, made, made_target = load_model(folder), maker(data.source), maker(data.target)
+    scored = score_target(model, predictions(model, made_target.X), data.target, settings)
+    found = find_groups(
+        model, made.X, made_target.X, scored.novelty_score, scored.novelty_score > model.threshold_
+    )
+    scored = replace(scored, group=found.labels + 1)
+    return Result(model, summary, scored, data.source, data.target, made, made_target, fitted)
 
 
 def make_estimator(settings: RunSettings, progress: bool) -> Any:
@@ -207,7 +245,8 @@ def _fit(model: Any, X: NDArray[Any], y: Any, X_target: NDArray[Any]) -> list[st
 
 def score_target(model: Any, found: Predictions, target: Records, settings: RunSettings) -> ScoredTable:
     """The target's rows with what the model says of them, those to list marked where settings ask for it."""
-    scored = scored_table(model, found, target.rows if target.ids is None else target.ids)
+    scored = scored_table(model, found, target, settings.id)
+    scored = replace(scored, rank=ranks(scored.novelty_score))
     if settings.fdr is None:
         return scored
     ratio = settings.max_density_ratio
@@ -298,36 +337,20 @@ def _environment() -> Environment:
 
 
 def _path(data: Any) -> str | None:
-    return str(Path(data).expanduser().resolve()) if isinstance(data, (str, Path)) else None
+    return os.path.realpath(Path(data).expanduser()) if isinstance(data, (str, Path)) else None
 
 
-def _describe(data: RunData, encoder: Encoder | None) -> Data:
-    settings = data.settings
-    features: list[str] | EncodedColumn = list(settings.features or ())
-    if encoder is not None:
-        kind = "text" if settings.text is not None else "image"
-        features = EncodedColumn(kind, settings.text or settings.image, encoder.name, encoder.fingerprint)
-    return Data(
-        source=_origin(settings.source, data.source),
-        target=_origin(settings.target, data.target),
-        label=settings.label,
-        id=settings.id,
-        features=features,
-        left_out=data.ignored,
-    )
-
-
-def _origin(path: str | None, records: Records) -> Origin:
-    return Origin(path, len(records), records.n_skipped, None if path is None else path_sha256(Path(path)))
+def _names(given: str | Sequence[str] | None) -> tuple[str, ...] | None:
+    return None if given is None else (given,) if isinstance(given, str) else tuple(given)
 
 
 def _check_unchanged(role: str, origin: Origin) -> None:
     path = origin.path
     if path is None:
         raise ValueError(f"the {role} was a data frame, which the run's folder does not hold: fit from a file.")
-    if not Path(path).exists():
+    if not part_paths(Path(path)):
         raise FileNotFoundError(f"the {role} was read from {path}, which is gone: put it back, or fit again.")
-    if path_sha256(Path(path)) != origin.sha256:
+    if digest_of(path) != origin.sha256:
         raise ValueError(f"the {role} {path} changed since the run was fitted: fit again.")
 
 

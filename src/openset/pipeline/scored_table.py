@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from openset._utils.params import check_choice
+from openset.data.readers.records import Records
 from openset.problem import Predictions
 from openset.stats.p_values import benjamini_hochberg, conformal_p_values
 
-_OWN = ("id", "predicted", "novelty_score", "p_value", "p_novel", "nearest_known")
+_OWN = ("predicted", "novelty_score", "p_value", "p_novel", "nearest_known", "rank", "group", "novel_at_fdr")
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,7 +23,10 @@ class ScoredTable:
 
     ``p_value`` is the conformal rank of the score among validation rows of the *source*: small where hardly any
     source row scores as high. ``probabilities`` has a column for each known class and, last, for "novel".
-    ``novel_at_fdr``, where a false discovery rate was asked for, marks the rows listed at it.
+    ``novel_at_fdr``, where a false discovery rate was asked for, marks the rows listed at it. Where all rows of a
+    target are scored together, ``rank`` is 1 for the most novel row, and ``group`` is the number of a row's group
+    among those called novel, 0 for none. ``carried`` are columns of the data, in Arrow arrays. The id has the
+    name that it has in the data.
     """
 
     id: NDArray[Any]
@@ -33,35 +37,46 @@ class ScoredTable:
     nearest_known: NDArray[Any]
     class_columns: tuple[str, ...]
     novel_at_fdr: NDArray[np.bool_] | None = None
+    rank: NDArray[np.int64] | None = None
+    group: NDArray[np.int64] | None = None
+    carried: Mapping[str, Any] = field(default_factory=dict)
+    id_name: str = "id"
 
     def __len__(self) -> int:
         return len(self.id)
 
-    def columns(self) -> dict[str, NDArray[Any]]:
-        """The columns by the names that files have them under."""
-        return {
-            "id": self.id,
+    def columns(self) -> dict[str, Any]:
+        """The columns by the names that files have them under; a carried column never hides one of ours."""
+        id_name = "id" if self.id_name in _OWN else self.id_name
+        own = {
+            id_name: self.id,
             "predicted": self.predicted,
             "novelty_score": self.novelty_score,
             "p_value": self.p_value,
             **dict(zip(self.class_columns, self.probabilities[:, :-1].T, strict=True)),
             "p_novel": self.probabilities[:, -1],
             "nearest_known": self.nearest_known,
-            **({} if self.novel_at_fdr is None else {"novel_at_fdr": self.novel_at_fdr}),
         }
+        optional = {"rank": self.rank, "group": self.group, "novel_at_fdr": self.novel_at_fdr}
+        own |= {name: column for name, column in optional.items() if column is not None}
+        return own | {_free(name, own): column for name, column in self.carried.items()}
 
     def take(self, rows: NDArray[np.intp]) -> ScoredTable:
         """The given rows, in the given order."""
-        listed = None if self.novel_at_fdr is None else self.novel_at_fdr[rows]
-        names = ("id", "predicted", "novelty_score", "p_value", "probabilities", "nearest_known")
-        return replace(self, novel_at_fdr=listed, **{name: getattr(self, name)[rows] for name in names})
+        names = ["id", "predicted", "novelty_score", "p_value", "probabilities", "nearest_known"]
+        names += [name for name in ("novel_at_fdr", "rank", "group") if getattr(self, name) is not None]
+        carried = {name: column.take(rows) for name, column in self.carried.items()}
+        return replace(self, carried=carried, **{name: getattr(self, name)[rows] for name in names})
 
     def to_frame(self, backend: str = "pandas") -> Any:
         """A data frame of pandas, polars or pyarrow."""
         import narwhals as nw
 
         check_choice("backend", backend, ("pandas", "polars", "pyarrow"))
-        contiguous = {name: np.ascontiguousarray(column) for name, column in self.columns().items()}
+        contiguous = {
+            name: np.ascontiguousarray(column) if isinstance(column, np.ndarray) else _frame_values(column)
+            for name, column in self.columns().items()
+        }
         return nw.from_dict(contiguous, backend=cast("Any", backend)).to_native()
 
 
@@ -76,18 +91,32 @@ def predictions(model: Any, X: NDArray[np.floating]) -> Predictions:
     return found
 
 
-def scored_table(model: Any, found: Predictions, ids: NDArray[Any]) -> ScoredTable:
-    """Predictions as a table, with the p-value of every row."""
+def scored_table(model: Any, found: Predictions, records: Records, id_name: str | None = None) -> ScoredTable:
+    """Predictions for some records as a table, with the p-value of every row."""
     labels = _one_type(found.labels)
     return ScoredTable(
-        id=ids,
+        id=records.rows if records.ids is None else records.ids,
         predicted=labels[found.predicted_index],
         novelty_score=found.novelty_score,
         p_value=conformal_p_values(model.calibration_scores_, found.novelty_score),
         probabilities=found.probabilities,
         nearest_known=labels[found.known_index],
-        class_columns=class_columns(model.classes_.tolist()),
+        class_columns=class_columns(model.classes_.tolist(), id_name or "id"),
+        carried=records.carried,
+        id_name=id_name if id_name is not None and records.ids is not None else "id",
     )
+
+
+def ranks(scores: NDArray[np.float64]) -> NDArray[np.int64]:
+    """1 for the highest score, equal scores in the order of rows.
+
+    >>> ranks(np.array([0.5, 2.0, 0.5])).tolist()
+    [2, 1, 3]
+    """
+    order = np.argsort(-scores, kind="stable")
+    found = np.empty(len(scores), dtype=np.int64)
+    found[order] = np.arange(1, len(scores) + 1)
+    return found
 
 
 def rows_at_fdr(
@@ -117,20 +146,29 @@ def assumed_ratio(model: Any, given: float | None) -> float:
     return float(getattr(model, "max_density_ratio", 1.0) if test is None else test.max_density_ratio)
 
 
-def class_columns(classes: Sequence[Any]) -> tuple[str, ...]:
+def class_columns(classes: Sequence[Any], id_name: str = "id") -> tuple[str, ...]:
     """``p_<class>`` for each class; a name that is taken gets underscores behind it.
 
     >>> class_columns(["a", "value"])
     ('p_a', 'p_value_')
     """
-    taken, names = set(_OWN), []
+    taken, names = {*_OWN, id_name}, []
     for label in classes:
-        name = f"p_{label}"
-        while name in taken:
-            name += "_"
+        name = _free(f"p_{label}", taken)
         taken.add(name)
         names.append(name)
     return tuple(names)
+
+
+def _free(name: str, taken: Collection[str]) -> str:
+    while name in taken:
+        name += "_"
+    return name
+
+
+def _frame_values(column: Any) -> NDArray[Any]:
+    values: NDArray[Any] = column.to_numpy(zero_copy_only=False)
+    return values
 
 
 def _one_type(labels: NDArray[Any]) -> NDArray[Any]:

@@ -10,20 +10,26 @@ from pathlib import Path
 from typing import Any
 
 from openset._utils.params import check_flag, check_integer, check_number
+from openset._utils.text import did_you_mean
 from openset._utils.typed import Number, plain, read_as, read_toml
 from openset.errors import Parameter, ParameterError
 
 _SETTING_OF = {"fpr": "fpr", "max_density_ratio": "max_density_ratio", "random_state": "seed"}
 """Parameters of methods that a run has settings for."""
+LISTS, TABLES = ("features", "drop", "carry"), ("kinds", "parameters")
+"""Settings that are lists of columns, and those that are tables."""
+KINDS = ("category", "number", "date", "text", "id")
+"""What a person may say that a column holds."""
 
 
 @dataclass(frozen=True)
 class RunSettings:
     """The settings of :func:`openset.run`.
 
-    Rows become features in one of three ways: ``features`` (columns of numbers, or one of vectors; None for all
-    columns of numbers but ``label``, ``id`` and those of ``drop``), ``text`` or ``image`` (a column put through
-    ``encoder``).
+    Features are made of ``text`` and ``image`` (columns put through an encoder) and of the columns ``features``
+    beside them; None for all but ``label``, ``id`` and those that ``drop`` names (``*`` stands for any text).
+    ``kinds`` says what columns are where that is not to be guessed; ``carry`` names columns of the target that
+    the scored table has too.
     """
 
     source: str | None = None
@@ -31,9 +37,11 @@ class RunSettings:
     label: str | None = None
     features: tuple[str, ...] | None = None
     drop: tuple[str, ...] | None = None
+    kinds: Mapping[str, str] = field(default_factory=dict)
     text: str | None = None
     image: str | None = None
     id: str | None = None
+    carry: tuple[str, ...] | None = None
     encoder: str | None = None
     method: str = "color"
     fpr: Number = 0.01
@@ -49,17 +57,13 @@ class RunSettings:
             value = getattr(self, name)
             if value is not None and not isinstance(value, str):
                 raise ParameterError(Parameter(name, value), " is not valid: expected text.")
-        for name in ("features", "drop"):
+        for name in LISTS:
             value = getattr(self, name)
             if isinstance(value, str):
                 object.__setattr__(self, name, (value,))
             elif value is not None:
                 object.__setattr__(self, name, tuple(map(str, value)) or None)
-        given = [name for name in ("features", "text", "image") if getattr(self, name) is not None]
-        if len(given) > 1:
-            first, second = map(Parameter, given[:2])
-            raise ParameterError(first, " and ", second, " are given together: features come from one of them.")
-        if self.encoder is not None and self.features is not None:
+        if self.encoder is not None and self.features is not None and self.text is None and self.image is None:
             raise ParameterError(
                 "an encoder is given for features that are numbers: name a column with ",
                 Parameter("text", ...),
@@ -67,6 +71,7 @@ class RunSettings:
                 Parameter("image", ...),
                 ".",
             )
+        self._check_kinds()
         check_number("fdr", self.fdr, high=1, open_low=True, open_high=True, optional=True)
         check_number("max_density_ratio", self.max_density_ratio, low=1, optional=True)
         check_integer("seed", self.seed, low=0)
@@ -81,6 +86,23 @@ class RunSettings:
                 own = Parameter(setting)
                 raise ParameterError(f"parameters has {name}: use ", own, " of the run instead.")
 
+    def _check_kinds(self) -> None:
+        if not isinstance(self.kinds, Mapping):
+            raise ParameterError(Parameter("kinds", self.kinds), " is not valid: expected columns and kinds.")
+        for column, kind in self.kinds.items():
+            if kind not in KINDS:
+                hint = did_you_mean(str(kind), KINDS) or f" Known are {', '.join(KINDS)}."
+                raise ParameterError(Parameter("kinds", {column: kind}), f" is not valid.{hint}")
+        kinds = Parameter("kinds", dict(self.kinds))
+        for role in ("text", "id"):
+            named = [column for column, kind in self.kinds.items() if kind == role]
+            if len(named) > 1:
+                raise ParameterError(kinds, f" names {len(named)} columns as {role}: name one.")
+            if named and getattr(self, role) not in (None, named[0]):
+                raise ParameterError(kinds, " contradicts ", Parameter(role, getattr(self, role)), ".")
+            if named:
+                object.__setattr__(self, role, named[0])
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values, as files hold them, without those that are not set."""
         return {name: plain(value) for name, value in vars(self).items() if value is not None and value != {}}
@@ -91,7 +113,7 @@ class RunSettings:
 
 
 def read_settings(path: Path) -> RunSettings:
-    """The settings in a TOML file: names as in :class:`RunSettings`, and a table ``[parameters]``."""
+    """The settings in a TOML file: names as in :class:`RunSettings`; kinds and parameters are tables."""
     try:
         text = path.read_bytes()
     except FileNotFoundError:
@@ -111,7 +133,7 @@ def settings_of(given: Any, where: str, *, at: str = "") -> RunSettings:
     ValueError: a.toml: 'methd' is unknown. Did you mean 'method'?
     """
     if isinstance(given, Mapping):
-        lists = {name: [given[name]] for name in ("features", "drop") if isinstance(given.get(name), str)}
+        lists = {name: [given[name]] for name in LISTS if isinstance(given.get(name), str)}
         given = {**given, **lists}
     return read_as(RunSettings, given, where, at=at, refuse_unknown=True)
 
@@ -123,9 +145,8 @@ def merged(file: RunSettings, flags: Mapping[str, Any]) -> RunSettings:
     'color'
     """
     given = {name: value for name, value in flags.items() if value is not None}
-    if given.keys() & {"features", "text", "image"}:
-        file = replace(file, features=None, text=None, image=None)
-    return replace(file, **{**given, "parameters": {**file.parameters, **given.get("parameters", {})}})
+    tables = {name: {**getattr(file, name), **given.get(name, {})} for name in TABLES}
+    return replace(file, **{**given, **tables})
 
 
 def parse_assignments(assignments: Sequence[str]) -> dict[str, Any]:
@@ -162,10 +183,11 @@ def to_toml(settings: RunSettings) -> str:
     <BLANKLINE>
     """
     values = settings.to_dict()
-    parameters = values.pop("parameters", {})
+    tables = {name: values.pop(name, {}) for name in TABLES}
     lines = _toml_pairs(values)
-    if parameters:
-        lines += ["", "[parameters]", *_toml_pairs(parameters)]
+    for name, table in tables.items():
+        if table:
+            lines += ["", f"[{name}]", *_toml_pairs(table)]
     return "\n".join(lines) + "\n"
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from openset.features.maker import FeatureMaker
 from openset.pipeline.load import read_data
-from openset.pipeline.run import make_estimator
+from openset.pipeline.run import keep_scales, make_estimator
 from openset.pipeline.settings import RunSettings
 from openset.pipeline.tune import AS_IT_IS, TuneResult, tune
 
@@ -25,11 +25,14 @@ def simulate(
     """Each known class treated as new, at every share of ``novel_fractions``, with the method of the settings."""
     estimator = make_estimator(settings, progress=False)  # one bar for all fits
     data = read_data(settings, source, target)
-    maker = FeatureMaker(settings.encoder, progress)
+    made, made_target, fitted = FeatureMaker(settings.encoder, progress).fit(
+        data.source, data.target, text=data.settings.text, image=data.settings.image, kinds=settings.kinds
+    )
+    keep_scales(estimator, settings, fitted)
     return tune(
-        maker(data.source),
+        made.X,
         data.source.y,
-        maker(data.target),
+        made_target.X,
         estimator=estimator,
         grids={AS_IT_IS: {}},
         novel_fractions=tuple(novel_fractions),

@@ -6,18 +6,16 @@ Free of numpy and scipy, so that a run can be inspected at once. The names of th
 from __future__ import annotations
 
 import math
-import textwrap
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from openset._utils.text import listed, shortened
+from openset._utils.text import shortened, wrapped
 from openset._utils.typed import Number, Scalar
+from openset.pipeline.data_used import Data
 from openset.pipeline.settings import RunSettings
 
 MOST_CLASSES, MOST_ROWS = 12, 10
 """How many classes and rows a text shows."""
-_WIDTH = 78
-
 
 VERDICTS = {
     "found": "new class found",
@@ -262,45 +260,6 @@ class Diagnostic:
 
 
 @dataclass(frozen=True)
-class Origin:
-    """Where rows were read from: path and checksum are None for a data frame."""
-
-    path: str | None
-    rows: int
-    skipped: int
-    sha256: str | None
-
-
-@dataclass(frozen=True)
-class EncodedColumn:
-    """A column of text or images, and the encoder that made features of it."""
-
-    kind: str
-    column: str | None
-    encoder: str
-    fingerprint: str
-
-
-@dataclass(frozen=True)
-class Data:
-    """What was read: source and target, the columns, and those that were ignored (``left_out``)."""
-
-    source: Origin
-    target: Origin
-    label: str | None
-    id: str | None
-    features: list[str] | EncodedColumn
-    left_out: list[str]
-
-    @property
-    def features_text(self) -> str:
-        """The features in a few words."""
-        if isinstance(self.features, EncodedColumn):
-            return f"{self.features.kind} column {self.features.column!r} through {self.features.encoder}"
-        return f"{len(self.features)}: {listed(self.features, 8)}"
-
-
-@dataclass(frozen=True)
 class Environment:
     """The versions and threads that a run was made with."""
 
@@ -361,7 +320,14 @@ class ResultSummary:
 
     def __call__(self) -> str:
         """The result in words, at most 80 columns wide."""
-        parts = (self._checks(), self._answer(), self._classes(), self._rows(), self._doubts())
+        parts = (
+            self._checks(),
+            self._answer(),
+            self.data.column_lines(),
+            self._classes(),
+            self._rows(),
+            self._doubts(),
+        )
         return "\n\n".join("\n".join(lines) for lines in parts if lines)
 
     def _checks(self) -> list[str]:
@@ -437,11 +403,6 @@ def share_text(low: float, confidence: float, max_density_ratio: float | None) -
         else f"no known kind became more than {max_density_ratio:g} times as common"
     )
     return f"at least {100 * low:.1f} % ({100 * confidence:.0f} % sure), if {shift}"
-
-
-def wrapped(head: str, text: str) -> list[str]:
-    """Lines of a text behind ``head``, indented alike."""
-    return textwrap.wrap(text, _WIDTH, initial_indent=head, subsequent_indent=" " * len(head)) or [head.rstrip()]
 
 
 def _short(value: Any, most: int) -> str:

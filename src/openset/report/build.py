@@ -93,15 +93,15 @@ def _content(result: Any, rows: NDArray[np.intp]) -> tuple[list[str], list[str]]
     """A text and a picture for each row, empty where the data has none."""
     target = result.target
     nothing = [""] * len(rows)
+    pictures = nothing if target.images is None else thumbnails(target.images, rows.tolist())
     if target.texts is not None:
-        return [excerpt(target.texts[row]) for row in rows], nothing
+        return [excerpt(target.texts[row]) for row in rows], pictures
     if target.images is not None:
-        return [excerpt(target.images.paths[row]) for row in rows], thumbnails(target.images, rows.tolist())
-    features = np.asarray(result.features_target)
-    names = target.feature_names
-    if features.ndim == 2 and len(names) == features.shape[1]:
-        source = np.asarray(result.features_source)
-        return [excerpt(line) for line in unusual_columns(features[rows], source, names)], nothing
+        return [excerpt(target.images.paths[row]) for row in rows], pictures
+    made, source = result.made_target, result.made_source
+    if made.values is not None and made.values.ndim == 2 and len(made.names) == made.values.shape[1]:
+        lines = unusual_columns(made.values[rows], source.values, made.names)
+        return [excerpt(line) for line in lines], nothing
     return nothing, nothing
 
 

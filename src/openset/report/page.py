@@ -7,6 +7,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from importlib.resources import files
 from os import PathLike
@@ -17,6 +18,7 @@ import numpy as np
 
 from openset._utils.extras import require
 from openset._utils.files import write_atomically
+from openset.pipeline.data_used import ColumnUse
 from openset.pipeline.summary import Head, ResultSummary
 from openset.report.charts import chart_data
 from openset.report.content import excerpt, label_text, novel_name
@@ -27,6 +29,8 @@ SCRIPTS = ("chart.umd.min.js", "chartjs-plugin-zoom.min.js", "table.js", "charts
 LICENCES = ("chart.LICENSE.md", "chartjs-plugin-zoom.LICENSE.md")
 ROWS_AT_FIRST = 10
 MAX_SETTING = 200
+MAX_COLUMNS = 500
+"""Columns of a table that the page lists."""
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 
@@ -59,6 +63,7 @@ def render(data: ReportData, *, examples: bool = True) -> str:
         novel_name=novel_name(data.summary.novel_label),
         quantiles=_quantiles(data),
         shares_above=_shares_above(data),
+        columns=[_shown(use) for use in data.summary.data.columns[:MAX_COLUMNS]],
         details=details(data.summary),
         heads=chosen_heads(data.summary.heads or []),
         policy=content_policy(style, scripts),
@@ -107,13 +112,17 @@ def details(summary: ResultSummary) -> list[tuple[str, list[tuple[str, str]]]]:
     content = summary.to_dict()
     parts = {
         "Run": {name: content[name] for name in ("method", "seed", "openset_version", "created")},
-        "Data": content["data"],
+        "Data": {name: value for name, value in content["data"].items() if name != "columns"},
         "Settings": content["settings"],
         "Parameters of the method": content["parameters"],
         "Environment": content["environment"],
         "Seconds taken": content["timings"],
     }
     return [(title, list(_flat(part))) for title, part in parts.items() if part]
+
+
+def _shown(use: ColumnUse) -> ColumnUse:
+    return replace(use, name=excerpt(use.name, MAX_SETTING), became=excerpt(use.became))
 
 
 def _flat(part: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:

@@ -37,7 +37,7 @@ DEFAULT_NAME = "new class"
 REFIT_EVERY = 5
 """Answers after which the ranking is learnt anew."""
 AUDIT = 12
-"""Random rows of a group that are looked at before all of it may be accepted."""
+"""Random rows of a group that are looked at, at least, before all of it may be accepted."""
 PURE = 0.7
 """The least lower bound of a group's purity for that."""
 _LEASE = 60.0
@@ -212,8 +212,10 @@ class Session:
                 break
             looked.append(row)
         new = sum(state.rows[row].is_new is True for row in looked)
-        needed = min(AUDIT, len(rows))
         purity = purity_bound(new, len(looked), len(rows)) if looked else 0.0
+        # the bound holds at every look, so a group that is not pure enough yet may be looked at further
+        further = len(looked) + AUDIT // 2 if len(looked) >= AUDIT and purity < PURE else AUDIT
+        needed = min(max(further, AUDIT), len(rows))
         waiting = [row for row in order[:needed] if not state.by_hand(row)]
         return Audit(group, rows, len(looked), needed, new, purity, waiting)
 

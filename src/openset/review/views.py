@@ -11,7 +11,7 @@ import numpy as np
 from openset._utils.typed import plain
 from openset.review.queues import Suggestion
 from openset.review.rows import Typical
-from openset.review.session import AUDIT, PURE, REFIT_EVERY
+from openset.review.session import PURE, REFIT_EVERY
 from openset.review.words import marked, telling_words
 from openset.stats.neighbours import evenly_spaced
 
@@ -118,7 +118,7 @@ class Views:
             "size": len(audit.rows),
             "answered": sum(row in answered for row in audit.rows),
             "audited": audit.audited,
-            "needed": min(AUDIT, len(audit.rows)),
+            "needed": audit.needed,
             "new": audit.new,
             "purity": audit.purity,
             "pure": PURE,

@@ -177,5 +177,5 @@ def incompatible_features(source: Moments, target: Moments) -> NDArray[np.intp]:
     """
     larger, smaller = np.maximum(source.sd, target.sd), np.minimum(source.sd, target.sd)
     far = np.abs(source.mean - target.mean) > 10 * np.maximum(larger, 1e-12 * np.abs(source.mean))
-    stretched = (larger > 30 * smaller) & (smaller > 0)
+    stretched = (larger > 30 * smaller) & (smaller > 1e-9 * larger)  # not a constant with rounding errors
     return np.flatnonzero(far | stretched)

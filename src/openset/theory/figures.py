@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from openset._utils.extras import require
+from openset._utils.files import replacing
 from openset.theory._quadratic_program import FloatArray
 from openset.theory.conditions import STATEMENTS, theorem_conditions
 from openset.theory.problem import RULES, Rule
@@ -46,7 +47,8 @@ def draw_sweeps(r_eta: Sequence[Outcome], theta: Sequence[Outcome], path: Path, 
             _label_x(ax, "r_eta" if row == 0 else "theta")
     handles, labels = axes[0, 0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False, fontsize="small")
-    figure.savefig(path, dpi=130)
+    with replacing(path) as temporary:
+        figure.savefig(temporary, dpi=130)
 
 
 def _draw_line(ax: Any, points: Sequence[Summary], metric: str, rule: Rule) -> None:
@@ -92,7 +94,8 @@ def draw_map(result: RuleMap, path: Path) -> None:
     figure.colorbar(mesh, ax=axes, label="AUROC, novel above known", shrink=0.9)
     handles, labels = axes[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=2, frameon=False, fontsize="small")
-    figure.savefig(path, dpi=130)
+    with replacing(path) as temporary:
+        figure.savefig(temporary, dpi=130)
 
 
 def _draw_window(ax: Any, result: RuleMap) -> None:

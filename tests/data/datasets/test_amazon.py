@@ -87,5 +87,5 @@ def test_wrong_reviews_are_told(tmp_path, line, message):
 def test_a_cut_off_download_is_told(folder):
     path = folder / "Software_5.json.gz"
     path.write_bytes(path.read_bytes()[:-20])
-    with pytest.raises(ValueError, match="not a whole gzip file"):
+    with pytest.raises(ValueError, match="ends too early: it is not whole"):
         load_amazon_reviews(folder, categories=["Software"])

@@ -61,7 +61,7 @@ def test_a_file_that_ends_too_early_names_the_row(tmp_path):
     with pa.ipc.new_stream(path, table.schema) as writer:
         writer.write_table(table, max_chunksize=1000)
     path.write_bytes(path.read_bytes()[:-6000])
-    with pytest.raises(ValueError, match="cannot be read beyond row [123]000"):
+    with pytest.raises(ValueError, match="is not a readable Arrow.* beyond row [123]000"):
         read_table(path)
 
 

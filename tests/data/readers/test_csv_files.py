@@ -27,7 +27,11 @@ def test_row_numbers_of_a_long_csv_with_broken_lines(tmp_path):
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("cut.csv.gz", gzip.compress(b"x,kind\n" + b"1.5,a\n" * 100_000)[:300], "cannot be read to its end"),
+        (
+            "cut.csv.gz",
+            gzip.compress(b"x,kind\n" + b"1.5,a\n" * 100_000)[:300],
+            "ends too early: it is not whole",
+        ),
         ("plain.csv.gz", b"x,kind\n1,a\n", "is not a readable gzip file"),
         ("semicolons.csv", b"x;kind\n1;a\n", "separated by ';', so save it with commas"),
         ("tabs.csv", b"x\tkind\n1\ta\n", "so name it .tsv"),
@@ -66,6 +70,7 @@ def test_labels_of_csv_are_integers_only_if_all_are(tmp_path):
         assert [b.y.tolist() for b in iter_batches(path, label="y", batch_rows=1)] == [
             [label] for label in expected
         ]
+        assert read_table(path, id="y").ids.tolist() == expected, "so are ids"
 
 
 def test_wrong_encodings(tmp_path):

@@ -21,6 +21,11 @@ Read = tuple[NDArray[Any], Problems]
 _BLOCK = 2**20  # values searched for NaN at a time, so that the temporary array stays small
 
 
+def missing(name: str) -> str:
+    """The problem of a row whose cell in this column is missing."""
+    return f"column {name!r} is missing"
+
+
 def kind_of(values: Iterable[Any], *, parse: bool = False) -> str:
     """What most values are: ``number``, ``vector`` or ``other``. With ``parse``, text like "1.5" is a number.
 
@@ -94,7 +99,7 @@ def read_vectors(column: Any, name: str, width: int | None) -> Read:
     for row, value in enumerate(_python(column)):
         numbers = value if isinstance(value, list) else []
         if value is None:
-            problems[row] = f"column {name!r} is missing"
+            problems[row] = missing(name)
         elif not isinstance(value, list):
             problems[row] = f"column {name!r} holds {_shown(value)}, not a list of numbers"
         elif any(item is None for item in value):
@@ -153,12 +158,14 @@ def read_keys(
     for row, value in enumerate(values):
         found = _key_kind(value)
         if is_missing(value) or (found == "text" and not value.strip()):
-            problems[row] = f"column {name!r} is missing"
+            problems[row] = missing(name)
         elif found == "text" and not _is_unicode(value):
             problems[row] = f"column {name!r} {_NO_UNICODE}"
         elif found is None:
             what = "bytes that are not UTF-8 text" if isinstance(value, bytes) else _shown(value)
             problems[row] = f"column {name!r} holds {what}, not a number or text"
+        elif found == "number" and not _in_64_bits(value):
+            problems[row] = f"column {name!r} holds a whole number beyond 64 bits: write it as text"
         elif found != (kind := kind or found):
             problems[row] = f"column {name!r} mixes types: it holds {_shown(value)} after rows of {kind}"
     blank: Any = "" if kind == "text" else False if kind == "boolean" else 0
@@ -173,6 +180,10 @@ def _as_narrow(values: list[Any]) -> NDArray[Any]:
     if array.dtype.kind != "f" or not all(isinstance(value, int) for value in values):
         return array
     return np.asarray(values, dtype=np.uint64) if min(values) >= 0 else as_objects(values)
+
+
+def _in_64_bits(value: Any) -> bool:
+    return not isinstance(value, int) or -(2**63) <= value < 2**64
 
 
 def has_value(column: Any) -> bool:
@@ -237,7 +248,7 @@ def _each(column: Any, name: str, convert: Callable[[Any], Any], blank: Any, dty
     for row, value in enumerate(_python(column)):
         try:
             if value is None:
-                raise ValueError(f"column {name!r} is missing")
+                raise ValueError(missing(name))
             values.append(convert(value))
         except ValueError as error:
             values.append(blank)
@@ -329,7 +340,7 @@ def _null_rows(column: Any, name: str) -> Problems:
     if not column.null_count:
         return {}
     nulls = np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False))
-    return dict.fromkeys(nulls.tolist(), f"column {name!r} is missing")
+    return dict.fromkeys(nulls.tolist(), missing(name))
 
 
 def _is_list(arrow_type: Any) -> bool:

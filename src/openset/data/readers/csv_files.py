@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import gzip
-import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,9 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from openset._utils.extras import require
-from openset._utils.files import extension, is_packed
+from openset._utils.files import extension, packing
+from openset.data.readers.boundary import reading
 from openset.data.readers.columns import kind_of
+from openset.data.readers.csv_text import CsvText, is_escaped, restored
+from openset.data.readers.packed import open_unpacked
 from openset.data.readers.source import SAMPLE, Chunk, Source, refuse_repeated, slices
+from openset.errors import UnreadableError
 
 _BLOCK_BYTES = 2**20  # parsed together: a row must fit, and pyarrow keeps about thirty blocks in memory
 
@@ -32,21 +35,20 @@ def open_csv(path: Path) -> Source:
         broken.append(row)
         return "skip"
 
-    batch = next(iter(_batches(path, None, note)), None)
+    names = _column_names(path)
+    batch = next(iter(_batches(path, names, names, note)), None)
     if batch is None and broken:
         raise ValueError(
             f"{path}: no row has as many fields as the header. The first row: {_field_count(broken[0])}."
         )
     if batch is None:
         raise ValueError(f"{path} has no rows below its header.")
-    refuse_repeated(batch.schema.names, path)
-    _refuse_other_separators(batch.schema.names, path)
     sample = batch.slice(0, SAMPLE)
-    kinds = {name: kind_of(sample.column(name).to_pylist(), parse=True) for name in sample.schema.names}
-    return Source(str(path), path.parent, kinds, partial(_chunks, path), typed=False)
+    kinds = {name: kind_of(sample.column(name).to_pylist(), parse=True) for name in names}
+    return Source(str(path), path.parent, kinds, partial(_chunks, path, names), typed=False)
 
 
-def _chunks(path: Path, columns: Sequence[str], batch_rows: int | None) -> Iterator[Chunk]:
+def _chunks(path: Path, names: list[str], columns: Sequence[str], batch_rows: int | None) -> Iterator[Chunk]:
     """Blocks of the file, all columns as bytes; a row with too few or too many fields is a broken row."""
     broken: dict[int, str] = {}
 
@@ -55,7 +57,7 @@ def _chunks(path: Path, columns: Sequence[str], batch_rows: int | None) -> Itera
         return "skip"
 
     start = 0
-    for batch in _batches(path, list(columns), note):
+    for batch in _batches(path, names, list(columns), note):
         rows = _row_numbers(start, batch.num_rows, broken)
         start = int(rows[-1]) + 1
         due = {row: broken.pop(row) for row in sorted(broken) if row < start}
@@ -66,49 +68,67 @@ def _chunks(path: Path, columns: Sequence[str], batch_rows: int | None) -> Itera
         yield Chunk(np.empty(0, dtype=np.int64), {name: [] for name in columns}, broken)
 
 
-def _batches(path: Path, columns: list[str] | None, note: Callable[[Any], str]) -> Iterator[Any]:
-    """Record batches of these columns, or of all; ``note`` is called with each row of a wrong length."""
+def _column_names(path: Path) -> list[str]:
+    """The names in the header, each different from the others."""
+    import pyarrow.csv as csv
+
+    parse = _parse_options(path, lambda row: "skip")
+    with _opened(path) as text:
+        names: list[str] = csv.open_csv(text, _read_options(), parse).schema.names
+    if any(map(is_escaped, names)):
+        raise ValueError(f"{path}: the header is not UTF-8 text: save the file as UTF-8.")
+    refuse_repeated(names, path)
+    _refuse_other_separators(names, path)
+    return names
+
+
+def _batches(path: Path, names: list[str], columns: list[str], note: Callable[[Any], str]) -> Iterator[Any]:
+    """Record batches of these columns, all bytes; ``note`` is called with each row of a wrong length."""
     import pyarrow as pa
     import pyarrow.csv as csv
 
-    delimiter = "\t" if extension(path) in (".tsv", ".tsv.gz") else ","
-    read = csv.ReadOptions(use_threads=False, block_size=_BLOCK_BYTES)
-    parse = csv.ParseOptions(delimiter=delimiter, newlines_in_values=True, invalid_row_handler=note)
-    try:
-        names = columns
-        if names is None:
-            with _unpacked(path) as file, csv.open_csv(file, read_options=read, parse_options=parse) as reader:
-                names = reader.schema.names
-        convert = csv.ConvertOptions(
-            column_types=dict.fromkeys(names, pa.binary()), include_columns=names,
-            null_values=[""], strings_can_be_null=True, quoted_strings_can_be_null=False,
-        )  # fmt: skip
-        options = {"read_options": read, "parse_options": parse, "convert_options": convert}
-        with _unpacked(path) as file, csv.open_csv(file, **options) as reader:
-            yield from (batch for batch in reader if batch.num_rows)
-    except UnicodeDecodeError:
-        raise ValueError(f"{path}: the header is not UTF-8 text: save the file as UTF-8.") from None
-    except pa.ArrowInvalid as error:
-        too_long = "straddling" in str(error)
-        reason = "a row is longer than 1 MB, so write the table as Parquet" if too_long else error
-        raise ValueError(f"{path} is not a readable CSV file: {reason}") from None
-    except OSError as error:  # a truncated gzip file
-        raise ValueError(f"{path} cannot be read to its end: {error}") from None
+    # a blank line is a missing value where there is one column; elsewhere it is no row
+    parse = _parse_options(path, note, ignore_empty_lines=len(names) > 1)
+    convert = csv.ConvertOptions(
+        column_types=dict.fromkeys(columns, pa.binary()), include_columns=columns,
+        null_values=[""], strings_can_be_null=True, quoted_strings_can_be_null=False,
+    )  # fmt: skip
+    with _opened(path) as text, csv.open_csv(text, _read_options(), parse, convert) as reader:
+        yield from (restored(batch) if text.escapes else batch for batch in reader if batch.num_rows)
 
 
-def _unpacked(path: Path) -> Any:
-    """The unpacked bytes. pyarrow alone detects gzip only where the extension is in lower case."""
-    import pyarrow as pa
+@contextmanager
+def _opened(path: Path) -> Iterator[CsvText]:
+    """The text of the file. Where pyarrow gives up on a value without end, the error says why."""
+    with reading(path, "CSV file"), CsvText(path, _delimiter(path)) as text:
+        try:
+            yield text
+        except ValueError as error:
+            if "straddling" not in str(error):
+                raise
+            text.refuse_open_quote()
+            raise UnreadableError(f"{path}: a row is longer than 1 MB, so write the table as Parquet.") from None
 
-    return pa.input_stream(str(path), compression="gzip" if is_packed(path) else None)
+
+def _read_options() -> Any:
+    import pyarrow.csv as csv
+
+    return csv.ReadOptions(use_threads=False, block_size=_BLOCK_BYTES)
+
+
+def _parse_options(path: Path, note: Callable[[Any], str], **more: Any) -> Any:
+    import pyarrow.csv as csv
+
+    return csv.ParseOptions(delimiter=_delimiter(path), newlines_in_values=True, invalid_row_handler=note, **more)
+
+
+def _delimiter(path: Path) -> str:
+    return "\t" if extension(path).startswith(".tsv") else ","
 
 
 def _first_bytes(path: Path) -> bytes:
-    try:
-        with gzip.open(path) if is_packed(path) else path.open("rb") as file:
-            return file.read(4)
-    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise ValueError(f"{path} is not a readable gzip file: {error}") from None
+    with reading(path, f"{packing(path)} file"), open_unpacked(path) as file:
+        return file.read(4)
 
 
 def _field_count(row: Any) -> str:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from openset._utils.arrays import as_objects
 from openset._utils.extras import require
 from openset._utils.text import listed
+from openset.data.readers.boundary import refuse_special
 from openset.data.readers.source import Source, sliced
 
 IMAGE_SUFFIXES = frozenset({".bmp", ".gif", ".jpeg", ".jpg", ".png", ".ppm", ".tif", ".tiff", ".webp"})
@@ -62,7 +63,9 @@ class ImageFiles:
     def _open(self, path: str) -> Any:
         if self.root.is_file():
             return BytesIO(_archive(self.root, os.getpid()).read(path))
-        return self.root / path
+        file = self.root / path
+        refuse_special(file)
+        return file
 
     def _read(self, path: str) -> NDArray[np.uint8]:
         pillow = _pillow()
@@ -83,6 +86,11 @@ def _archive(path: Path, process: int) -> zipfile.ZipFile:
 
 def _pillow() -> Any:
     return require("PIL.Image", "Reading images", "data")
+
+
+def has_images(folder: Path) -> bool:
+    """Whether there is an image file somewhere in a folder; the search ends at the first."""
+    return any(path.suffix.lower() in IMAGE_SUFFIXES for path in folder.rglob("*"))
 
 
 def open_image_folder(path: Path) -> Source:

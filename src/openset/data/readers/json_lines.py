@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gzip
 import json
-import zlib
 from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import islice
@@ -13,11 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from openset._utils.files import is_packed
+from openset._utils.text import shortened
+from openset.data.readers.boundary import reading
 from openset.data.readers.columns import kind_of
+from openset.data.readers.packed import open_unpacked
 from openset.data.readers.source import SAMPLE, Chunk, Source
+from openset.errors import UnreadableError
 
 _CHUNK_ROWS = 65536
+LONGEST_LINE = 2**26
+"""Bytes of a line. A longer one is read into memory whole, and is rather one JSON list than lines."""
 
 
 def open_json_lines(path: Path) -> Source:
@@ -47,13 +50,12 @@ def _chunks(path: Path, columns: Sequence[str], batch_rows: int | None) -> Itera
 
 def read_json_lines(path: Path) -> Iterator[dict[str, Any] | str]:
     """Yield the object of each line that is not blank, or a text that says what is wrong with the line."""
-    try:
-        with gzip.open(path) if is_packed(path) else path.open("rb") as lines:
-            for line in lines:
-                if line.strip():
-                    yield _parse(line)
-    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise ValueError(f"{path} is not a whole gzip file ({error}): download or write it again.") from None
+    with reading(path, "file of JSON lines"), open_unpacked(path) as lines:
+        while line := lines.readline(LONGEST_LINE):
+            if len(line) == LONGEST_LINE:
+                raise UnreadableError(f"{path}: a line is longer than 64 MB. Write one JSON object per line.")
+            if line.strip():
+                yield _parse(line)
 
 
 def _parse(line: bytes) -> dict[str, Any] | str:
@@ -61,6 +63,6 @@ def _parse(line: bytes) -> dict[str, Any] | str:
         value = json.loads(line.decode("utf-8-sig"))
     except UnicodeDecodeError:
         return "it is not UTF-8 text"
-    except (json.JSONDecodeError, RecursionError) as error:
-        return f"it is not JSON ({error})"
+    except (ValueError, RecursionError) as error:  # no JSON, a number of thousands of digits, nested without end
+        return f"it is not JSON ({shortened(str(error), 80)})"
     return value if isinstance(value, dict) else f"it holds a {type(value).__name__}, not an object {{…}}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import struct
 import zipfile
 from functools import partial
@@ -11,15 +12,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from openset.data.readers.boundary import reading
+from openset.data.readers.packed import check_unpacked_size
 from openset.data.readers.source import Source, sliced
+
+_BLOCK_BYTES = 2**20
 
 
 def open_npy(path: Path) -> Source:
     """One array, as the column ``array``: each entry of its first axis is a row."""
-    try:
+    with reading(path, ".npy array of numbers or text"):
         array = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (ValueError, OSError, EOFError) as error:
-        raise ValueError(f"{path} is not a readable .npy array of numbers or text: {error}") from None
     if array.ndim < 2:
         raise ValueError(f"{path} holds an array of shape {array.shape}: expected (rows, features).")
     return _source(path, {"array": array})
@@ -27,16 +30,12 @@ def open_npy(path: Path) -> Source:
 
 def open_npz(path: Path) -> Source:
     """Each array is a column; uncompressed arrays are memory-mapped."""
-    try:
-        with zipfile.ZipFile(path) as archive, np.load(path, allow_pickle=False) as content:
-            arrays = {
-                member.filename.removesuffix(".npy"): _map_member(path, member)
-                if member.compress_type == zipfile.ZIP_STORED
-                else content[member.filename.removesuffix(".npy")]
-                for member in archive.infolist()
-            }
-    except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
-        raise ValueError(f"{path} is not a readable .npz of arrays of numbers or text: {error}") from None
+    with reading(path, ".npz of arrays of numbers or text"), zipfile.ZipFile(path) as archive:
+        check_unpacked_size(path, sum(member.file_size for member in archive.infolist()))
+        arrays = {
+            member.filename.removesuffix(".npy"): _read_member(path, archive, member)
+            for member in archive.infolist()
+        }
     return _source(path, {name: array for name, array in arrays.items() if array.ndim})
 
 
@@ -51,21 +50,36 @@ def _kind(array: NDArray[Any]) -> str:
     return "number" if array.ndim == 1 else "vector"
 
 
-def _map_member(path: Path, member: zipfile.ZipInfo) -> NDArray[Any]:
-    """Memory-map an array inside an uncompressed zip archive."""
-    with path.open("rb") as file:
-        file.seek(member.header_offset)
-        # the name and the extra field of the local header may be longer than the central directory says
-        name_length, extra_length = struct.unpack("<26x2H", file.read(30))
-        file.seek(name_length + extra_length, 1)
-        version = np.lib.format.read_magic(file)
-        read_header = (
-            np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-        )
-        shape, fortran_order, dtype = read_header(file)
+def _read_member(path: Path, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[Any]:
+    """One array of an archive, memory-mapped if it is not compressed, its checksum and length checked."""
+    with archive.open(member) as file:
+        shape, order, dtype = _read_header(file)
+        start = file.tell()
         if dtype.hasobject:
             raise ValueError(f"{member.filename} holds pickled objects, which are not read")
-        if 0 in shape or dtype.itemsize == 0:
-            return np.empty(shape, dtype)
-        order: Any = "F" if fortran_order else "C"
-        return np.memmap(path, dtype, "r", file.tell(), shape, order)
+        if start + math.prod(shape) * dtype.itemsize != member.file_size:
+            raise ValueError(f"{member.filename} is not as long as its header says")
+        if member.compress_type != zipfile.ZIP_STORED:
+            file.seek(0)
+            return np.lib.format.read_array(file, allow_pickle=False)
+        while file.read(_BLOCK_BYTES):
+            pass  # the archive compares the checksum at the end
+    if 0 in shape or dtype.itemsize == 0:
+        return np.empty(shape, dtype)
+    return np.memmap(path, dtype, "r", _data_offset(path, member) + start, shape, order)
+
+
+def _read_header(file: Any) -> tuple[tuple[int, ...], Any, np.dtype[Any]]:
+    formats = np.lib.format
+    first = formats.read_magic(file) == (1, 0)
+    read = formats.read_array_header_1_0 if first else formats.read_array_header_2_0
+    shape, fortran_order, dtype = read(file)
+    return shape, "F" if fortran_order else "C", dtype
+
+
+def _data_offset(path: Path, member: zipfile.ZipInfo) -> int:
+    """Where the bytes of a member begin: the local header may be longer than the central directory says."""
+    with path.open("rb") as file:
+        file.seek(member.header_offset)
+        name_length, extra_length = struct.unpack("<26x2H", file.read(30))
+        return file.tell() + int(name_length) + int(extra_length)

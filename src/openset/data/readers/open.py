@@ -14,21 +14,26 @@ from openset._utils.extras import require
 from openset._utils.files import existing, extension
 from openset._utils.text import listed
 from openset.data.readers.arrow_files import open_ipc, open_parquet
+from openset.data.readers.boundary import refuse_special
 from openset.data.readers.columns import arrow_kind, is_arrow, kind_of
 from openset.data.readers.csv_files import open_csv
-from openset.data.readers.images import open_image_folder
+from openset.data.readers.images import has_images, open_image_folder
 from openset.data.readers.json_lines import open_json_lines
 from openset.data.readers.numpy_files import open_npy, open_npz
+from openset.data.readers.parts import fixed_folder, is_pattern, open_parts, part_paths, parts_in
 from openset.data.readers.source import SAMPLE, Source, refuse_repeated, sliced
 
 OPENERS: dict[str, Callable[[Path], Source]] = {
     ".parquet": open_parquet,
     ".csv": open_csv,
     ".csv.gz": open_csv,
+    ".csv.zst": open_csv,
     ".tsv": open_csv,
     ".tsv.gz": open_csv,
+    ".tsv.zst": open_csv,
     ".jsonl": open_json_lines,
     ".jsonl.gz": open_json_lines,
+    ".jsonl.zst": open_json_lines,
     ".ndjson": open_json_lines,
     ".json": open_json_lines,
     ".json.gz": open_json_lines,
@@ -40,16 +45,31 @@ OPENERS: dict[str, Callable[[Path], Source]] = {
 
 
 def open_source(source: Any) -> Source:
-    """Open a path or a data frame (pandas, polars, pyarrow); an opened source is returned as it is."""
+    """Open a path, a pattern such as ``data/*.parquet`` or a data frame; an opened source is returned as it is.
+
+    A folder is a table if there are table files in it, and no images.
+    """
     if isinstance(source, Source):
         return source
     if nw.dependencies.is_into_dataframe(source):
         return _open_frame(source)
     if not isinstance(source, (str, Path)):
         raise ValueError(f"expected a path or a data frame, got {type(source).__name__}.")
+    if is_pattern(source):
+        pattern = Path(source).expanduser()
+        paths = part_paths(pattern)
+        if not paths:
+            raise FileNotFoundError(f"{source} matches no file. Give a pattern such as 'data/*.parquet'.")
+        return open_parts(fixed_folder(pattern), str(source), paths, _open_file)
     path = existing(source, "Give the path of a table, an array file or a folder of images.")
+    refuse_special(path)
     if path.is_dir():
-        return open_image_folder(path)
+        paths = [] if has_images(path) else parts_in(path, tuple(OPENERS))
+        return open_parts(path, str(path), paths, _open_file) if paths else open_image_folder(path)
+    return _open_file(path)
+
+
+def _open_file(path: Path) -> Source:
     suffix = extension(path)
     opener = OPENERS.get(suffix)
     if opener is None:

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from openset.data.readers.carried import joined_carried
+from openset.data.readers.cells import Cells, joined_cells
 from openset.data.readers.images import ImageFiles
 
 
@@ -26,7 +28,8 @@ class Records:
 
     ``rows`` holds each row's number in the file, ``feature_names`` the columns that ``X`` was made from (one name
     if one column holds whole vectors), ``skipped`` the rows that were skipped. ``kinds`` and ``typed`` are those
-    of the :class:`~openset.data.readers.source.Source`, with the columns that were not asked for.
+    of the :class:`~openset.data.readers.source.Source`, with the columns that were not asked for. ``table`` has
+    the columns that were asked for as cells, ``carried`` those to be kept as they are, in Arrow arrays.
     """
 
     rows: NDArray[np.int64]
@@ -39,6 +42,8 @@ class Records:
     skipped: tuple[SkippedRow, ...] = ()
     kinds: Mapping[str, str] = field(default_factory=dict)
     typed: bool = True
+    table: Mapping[str, Cells] | None = None
+    carried: Mapping[str, Any] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -76,7 +81,14 @@ def concatenate(batches: Sequence[Records]) -> Records:
         skipped=tuple(row for batch in batches for row in batch.skipped),
         kinds=first.kinds,
         typed=first.typed,
+        table=_joined_table(full),
+        carried={name: joined_carried([batch.carried[name] for batch in full]) for name in first.carried},
     )
+
+
+def _joined_table(batches: Sequence[Records]) -> dict[str, Cells] | None:
+    tables = [batch.table for batch in batches if batch.table is not None]
+    return {name: joined_cells([table[name] for table in tables]) for name in tables[0]} if tables else None
 
 
 def _joined(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
@@ -106,9 +118,10 @@ class SeenIds:
         """
         if ids.dtype.kind == "f":
             keys = ids.astype(np.float64).view(np.int64)
+        elif ids.dtype.kind in "ib" or (ids.dtype.kind == "u" and (ids < 2**63).all()):
+            keys = ids.astype(np.int64)
         else:
-            is_integer = ids.dtype.kind in "iub"
-            keys = ids.astype(np.int64) if is_integer else np.fromiter(map(hash, ids.tolist()), np.int64)
+            keys = np.fromiter(map(_key, ids.tolist()), np.int64)
         if (keys[1:] > keys[:-1]).all():  # ids in order, as most files have them
             unique, first = keys, np.arange(len(keys))
         else:
@@ -126,3 +139,10 @@ class SeenIds:
             last = self._runs.pop()
             self._runs[-1] = np.sort(np.concatenate([self._runs[-1], last]), kind="stable")
         return again
+
+
+def _key(value: Any) -> int:
+    """An integer as itself if it has 64 bits, and else a hash: Python's own is the same for -1 and -2."""
+    if isinstance(value, int):
+        return value if value < 2**63 else hash(str(value))
+    return hash(value)

@@ -5,15 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from openset._utils.params import check_flag, check_integer
 from openset._utils.text import did_you_mean, listed
+from openset.data.readers.carried import as_carried
+from openset.data.readers.cells import cells_of, without_cells
 from openset.data.readers.columns import (
     Problems,
+    missing,
     missing_in,
     read_keys,
     read_numbers,
@@ -39,7 +42,10 @@ def read_table(
     text: str | None = None,
     image: str | None = None,
     id: str | None = None,
+    cells: Sequence[str] | None = None,
+    carry: Sequence[str] = (),
     skip_bad: bool = False,
+    keep_gaps: bool = False,
 ) -> Records:
     """Read all rows of a file, a folder of images, or a data frame.
 
@@ -48,10 +54,12 @@ def read_table(
     that holds whole vectors. Without ``features``, ``text`` and ``image``, ``X`` is made of every column of
     numbers except ``label`` and ``id``, or of the only column of vectors; ``feature_names`` lists them. Image
     paths are relative to the folder of the table. In a folder of images the first level of folders is the label
-    and the path is the id.
+    and the path is the id. ``cells`` names columns of any kind, which may have gaps: they become ``table``.
+    The columns ``carry`` are kept as they are, in ``carried``.
 
     A row with a missing or unusable value, or with an id that came before, is an error that names the row. With
-    ``skip_bad=True`` such rows are skipped and listed in ``skipped``. All other rows are returned in order.
+    ``skip_bad=True`` such rows are skipped and listed in ``skipped``. All other rows are returned in order. With
+    ``keep_gaps=True`` a missing text is blank, and a row without a label is skipped even without ``skip_bad``.
 
     >>> import pandas as pd
     >>> frame = pd.DataFrame({"x": [0.5, 1.5, None], "kind": ["a", "b", "a"]})
@@ -59,7 +67,7 @@ def read_table(
     >>> records.X.tolist(), records.y.tolist(), records.skipped[0].reason
     ([[0.5], [1.5]], ['a', 'b'], "column 'x' is missing")
     """
-    reader = _open_reader(source, label, features, text, image, id, skip_bad)
+    reader = _open_reader(source, _Asked(label, features, text, image, id, cells, carry), skip_bad, keep_gaps)
     return concatenate(list(reader.batches(None)))
 
 
@@ -71,8 +79,11 @@ def iter_batches(
     text: str | None = None,
     image: str | None = None,
     id: str | None = None,
+    cells: Sequence[str] | None = None,
+    carry: Sequence[str] = (),
     batch_rows: int = 16384,
     skip_bad: bool = False,
+    keep_gaps: bool = False,
 ) -> Iterator[Records]:
     """Read like :func:`read_table`, but in batches of at most ``batch_rows`` rows: for files larger than memory.
 
@@ -84,20 +95,25 @@ def iter_batches(
     [2, 2, 1]
     """
     check_integer("batch_rows", batch_rows)
-    return _open_reader(source, label, features, text, image, id, skip_bad).batches(batch_rows)
+    asked = _Asked(label, features, text, image, id, cells, carry)
+    return _open_reader(source, asked, skip_bad, keep_gaps).batches(batch_rows)
 
 
-def _open_reader(
-    source: Any,
-    label: str | None,
-    features: Any,
-    text: str | None,
-    image: str | None,
-    id_: str | None,
-    skip_bad: bool,
-) -> _Reader:
+class _Asked(NamedTuple):
+    """The columns that a caller names."""
+
+    label: str | None
+    features: str | Sequence[str] | None
+    text: str | None
+    image: str | None
+    id: str | None
+    cells: Sequence[str] | None
+    carry: Sequence[str]
+
+
+def _open_reader(source: Any, asked: _Asked, skip_bad: bool, keep_gaps: bool) -> _Reader:
     opened = open_source(source)
-    return _Reader(opened, _choose(opened, label, features, text, image, id_), skip_bad)
+    return _Reader(opened, _choose(opened, asked), skip_bad, keep_gaps)
 
 
 @dataclass(frozen=True)
@@ -110,28 +126,29 @@ class _Choice:
     text: str | None
     image: str | None
     id: str | None
+    cells: tuple[str, ...] = ()
+    carry: tuple[str, ...] = ()
 
     @property
     def columns(self) -> tuple[str, ...]:
-        names = (*self.features, self.label, self.text, self.image, self.id)
+        names = (*self.features, self.label, self.text, self.image, self.id, *self.cells, *self.carry)
         return tuple(dict.fromkeys(name for name in names if name is not None))
 
 
-def _choose(
-    source: Source, label: str | None, features: Any, text: str | None, image: str | None, id_: str | None
-) -> _Choice:
+def _choose(source: Source, asked: _Asked) -> _Choice:
     label, image, id_ = (
         given if given is not None else source.defaults.get(role)
-        for role, given in (("label", label), ("image", image), ("id", id_))
+        for role, given in (("label", asked.label), ("image", asked.image), ("id", asked.id))
     )
+    features, text, cells = asked.features, asked.text, tuple(asked.cells or ())
     named = [features] if isinstance(features, str) else list(features) if features is not None else []
-    for name in (label, text, image, id_, *named):
+    for name in (label, text, image, id_, *named, *cells, *asked.carry):
         if name is not None and name not in source.kinds:
             hint = did_you_mean(str(name), source.kinds)
             raise ValueError(f"{source.name} has no column {name!r}; it has {listed(source.kinds, 20)}.{hint}")
     if features is not None and not named:
         raise ValueError("features names no column: pass None to use all columns of numbers.")
-    if features is None and text is None and image is None:
+    if features is None and text is None and image is None and asked.cells is None:
         named = numeric_columns(source, label, id_)
     vectors = [name for name in named if source.kinds[name] == "vector"]
     if vectors and len(named) > 1:
@@ -139,7 +156,7 @@ def _choose(
             f"{source.name}: {listed(map(repr, vectors))} holds whole vectors, so it cannot be one feature among "
             f"{len(named)}: name in features either one column of vectors or only columns of numbers."
         )
-    return _Choice(label, tuple(named), bool(vectors), text, image, id_)
+    return _Choice(label, tuple(named), bool(vectors), text, image, id_, cells, tuple(asked.carry))
 
 
 def holds_row_numbers(name: str) -> bool:
@@ -173,6 +190,7 @@ class _Reader:
     source: Source
     choice: _Choice
     skip_bad: bool
+    keep_gaps: bool = False
     width: int | None = None
     kinds: dict[str, str | None] = field(default_factory=dict)
     seen: SeenIds = field(default_factory=SeenIds)
@@ -182,7 +200,8 @@ class _Reader:
 
     def batches(self, batch_rows: int | None) -> Iterator[Records]:
         """Yield the records of every chunk. A source without any usable row is an error."""
-        integers = self._has_integer_labels()
+        keys = [name for name in (self.choice.label, self.choice.id) if name is not None]
+        integers = {name for name in keys if self._has_integers(name)}
         n_rows = n_kept = 0
         reason = ""
         for chunk in self.source.chunks(self.choice.columns, batch_rows):
@@ -196,54 +215,66 @@ class _Reader:
         if not n_kept:
             raise ValueError(f"{self.source.name}: none of its {n_rows} rows can be used. The first: {reason}.")
 
-    def _has_integer_labels(self) -> bool:
-        """CSV has no types: labels are integers if all of them look so, which means reading the whole column."""
-        label = self.choice.label
-        if label is None or self.source.typed:
+    def _has_integers(self, name: str) -> bool:
+        """CSV has no types: labels or ids are integers if all look so, which means reading the whole column."""
+        if self.source.typed:
             return False
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        for chunk in self.source.chunks([label], None):
+        for chunk in self.source.chunks([name], None):
             if not len(chunk.rows):
                 continue
             try:
-                column = without_blanks(chunk.columns[label].cast(pa.string()))
+                column = without_blanks(chunk.columns[name].cast(pa.string()))
             except pa.ArrowInvalid:  # not UTF-8
                 return False
             if not pc.all(pc.match_substring_regex(column, _INTEGER), min_count=0).as_py():
                 return False
         return True
 
-    def _records(self, chunk: Chunk, integers: bool) -> Records:
+    def _records(self, chunk: Chunk, integers: set[str]) -> Records:
         choice, columns = self.choice, chunk.columns
         problems: Problems = {}
-        X = y = ids = texts = images = None
+        X = y = ids = texts = images = table = None
         if choice.features:
             X = self._features(columns, problems)
+        if choice.cells:
+            table = {name: cells_of(columns[name]) for name in choice.cells}
         if choice.label is not None:
             y = self._keys(columns, choice.label, problems, integers)
+        unlabelled = self._gaps(problems, choice.label)
         if choice.text is not None:
             texts = _noting(problems, read_texts(columns[choice.text], choice.text))
+            for row in self._gaps(problems, choice.text):
+                problems.pop(row)
         if choice.image is not None:
             paths = _noting(problems, read_texts(columns[choice.image], choice.image))
             images = ImageFiles(self.source.folder, paths)
             found = {row: images.problem(row) for row in range(len(paths)) if row not in problems}
             problems.update({row: problem for row, problem in found.items() if problem is not None})
         if choice.id is not None:
-            ids = self._keys(columns, choice.id, problems)
+            ids = self._keys(columns, choice.id, problems, integers)
             good = np.flatnonzero(_kept(len(ids), problems))
             for row in good[self.seen.repeated(ids[good])].tolist():
                 problems[row] = f"id {ids[row]!s} in column {choice.id!r} came before"
         about = (choice.features, (), self.source.kinds, self.source.typed)
-        records = Records(chunk.rows, X, y, ids, texts, images, *about)
+        carried = {name: as_carried(columns[name], self.source.kinds[name]) for name in choice.carry}
+        records = Records(chunk.rows, X, y, ids, texts, images, *about, table, carried)
         if not problems and not chunk.broken:
             return records
         bad = {int(chunk.rows[row]): reason for row, reason in problems.items()} | dict(chunk.broken)
         skipped = tuple(SkippedRow(row, bad[row]) for row in sorted(bad))
-        if not self.skip_bad:
-            raise _refusal(self.source.name, skipped)
+        without_label = {int(chunk.rows[row]) for row in unlabelled}
+        if not self.skip_bad and bad.keys() - without_label:
+            raise _refusal(self.source.name, [row for row in skipped if row.row not in without_label])
         return _without(records, problems, skipped)
+
+    def _gaps(self, problems: Problems, name: str | None) -> list[int]:
+        """Rows whose only problem is that this column is missing, where gaps are kept."""
+        if name is None or not self.keep_gaps:
+            return []
+        return [row for row, reason in problems.items() if reason == missing(name)]
 
     def _features(self, columns: Any, problems: Problems) -> NDArray[Any]:
         names = self.choice.features
@@ -261,8 +292,9 @@ class _Reader:
             problems.setdefault(row, reason)
         return X
 
-    def _keys(self, columns: Any, name: str, problems: Problems, integers: bool = False) -> NDArray[Any]:
-        keys, found, self.kinds[name] = read_keys(columns[name], name, self.kinds.get(name), integers=integers)
+    def _keys(self, columns: Any, name: str, problems: Problems, integers: set[str]) -> NDArray[Any]:
+        kind = self.kinds.get(name)
+        keys, found, self.kinds[name] = read_keys(columns[name], name, kind, integers=name in integers)
         return _noting(problems, (keys, found))
 
 
@@ -294,4 +326,7 @@ def _without(records: Records, problems: Problems, skipped: tuple[SkippedRow, ..
         for name in ("rows", "X", "y", "ids", "texts", "images")
         if getattr(records, name) is not None
     }
+    if records.table is not None:
+        parts["table"] = {name: without_cells(cells, keep) for name, cells in records.table.items()}
+    parts["carried"] = {name: column.filter(keep) for name, column in records.carried.items()}
     return replace(records, **parts, skipped=skipped)

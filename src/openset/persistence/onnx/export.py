@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -17,7 +19,19 @@ from openset.persistence.onnx.pooling import pooled_logits, pooled_scores
 from openset.persistence.onnx.scores import onnx_msp
 
 
-def to_onnx(model: Any, path: str | PathLike[str]) -> None:
+@dataclass(frozen=True)
+class Inputs:
+    """Inputs in place of ``x``: their names, whether they are text, and ``nodes(graph)``, which makes x of them.
+
+    ``domains`` are further sets of operators, with their versions.
+    """
+
+    names: Sequence[tuple[str, bool]]
+    nodes: Callable[[Graph], Value]
+    domains: Mapping[str, int]
+
+
+def to_onnx(model: Any, path: str | PathLike[str], inputs: Inputs | None = None) -> None:
     """Write a fitted network to a file; see :meth:`openset.OpenSetClassifier.to_onnx`."""
     from sklearn.utils.validation import check_is_fitted
 
@@ -27,7 +41,8 @@ def to_onnx(model: Any, path: str | PathLike[str]) -> None:
     from onnx import TensorProto, checker, helper
 
     graph = Graph()
-    score, probabilities, label = _answers(graph.value("x"), model)
+    x = graph.value("x") if inputs is None else inputs.nodes(graph)
+    score, probabilities, label = _answers(x, model)
     outputs: list[tuple[Value, int, list[str | int]]] = [
         (score.as_type(np.float32, name="novelty_score"), TensorProto.FLOAT, ["n"]),
         (probabilities.as_type(np.float32, name="probabilities"), TensorProto.FLOAT, ["n", len(_labels(model))]),
@@ -36,13 +51,21 @@ def to_onnx(model: Any, path: str | PathLike[str]) -> None:
     content = helper.make_graph(
         graph.nodes,
         type(model).__name__,
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", *_row_shape(model)])],
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", *_row_shape(model)])]
+        if inputs is None
+        else [
+            helper.make_tensor_value_info(name, TensorProto.STRING if is_text else TensorProto.DOUBLE, ["n"])
+            for name, is_text in inputs.names
+        ],
         [helper.make_tensor_value_info(value.name, kind, shape) for value, kind, shape in outputs],
         graph.constants,
     )
     proto = helper.make_model(
         content,
-        opset_imports=[helper.make_opsetid("", OPSET)],
+        opset_imports=[
+            helper.make_opsetid(domain, version)
+            for domain, version in {"": OPSET, **(inputs.domains if inputs is not None else {})}.items()
+        ],
         ir_version=IR_VERSION,
         producer_name="openset",
         producer_version=__version__,

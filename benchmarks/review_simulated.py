@@ -100,9 +100,10 @@ def main() -> None:
     asked = parser.parse_args()
     cases = [Case(*family, seed, asked.effort) for seed in asked.seeds for family in FAMILIES]
     rows: dict[float, list[list[float]]] = {wrong: [] for wrong in WRONG}
-    tops, lines = [], []
+    tops, lines, missing = [], [], []
     for case in cases:
         if asked.stored and not case.path(asked.fits).exists():
+            missing.append(case.name)
             continue
         problem = fitted(case, asked.data, asked.fits)
         evidence = gather_evidence(problem.X, problem.X_target, problem.score, problem.threshold)
@@ -115,7 +116,7 @@ def main() -> None:
             if wrong == 0 and not asked.no_promote and len(problem.is_new) > 2 * LOOKS[-1]:
                 tops.append((case, *promoted(problem, done[0], 100, 0)))
                 print(tops[-1], flush=True)
-    write(asked.out, asked.seeds, asked.effort, rows, lines, tops)
+    write(asked.out, asked.seeds, asked.effort, rows, lines, tops, missing)
 
 
 def write(
@@ -125,6 +126,7 @@ def write(
     rows: dict[float, list[list[float]]],
     lines: list[str],
     tops: list[tuple[Case, float, float]],
+    missing: list[str],
 ) -> None:
     head = "| " + " | ".join(f"{look} answers" for look in LOOKS) + " |"
     text = [
@@ -136,6 +138,7 @@ def write(
         "the parameters of the ranking were chosen on seeds 10 and 11",
         'with `CoLOR(effort="fast")`. Numbers are AUPRC over all target rows. Of every 25 answers twenty are',
         'of Explore and five of Estimate. "Wrong" is the share of wrong answers.',
+        *([f"Not in this run, because there was no fit: {'; '.join(missing)}."] if missing else []),
         "",
         "| wrong | reviews | mean gain at 25 where it began below .8 | lowest gain at 25 | lowest later " + head,
         "|---:|---:|---:|---:|---:|" + "---:|" * len(LOOKS),

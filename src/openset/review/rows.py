@@ -64,8 +64,6 @@ class Domain:
     @cached_property
     def columns(self) -> dict[str, list[Any]]:
         """The file's own columns or, of a data frame, the features by their names."""
-        if self.records.images is not None:
-            return {}
         found = original_columns(self._path, self.records, self._leave_out)
         names = self.records.feature_names
         named = self._features.ndim == 2 and len(names) == self._features.shape[1]

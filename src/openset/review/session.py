@@ -289,7 +289,8 @@ class Session:
 
     def _domain(self, role: str) -> Domain:
         settings, origin = self.result.summary.settings, getattr(self.result.summary.data, role)
-        leave_out = {name for name in (settings.label, settings.id) if name is not None}
+        shown = (settings.label, settings.id, settings.text, settings.image)  # on their own, or not at all
+        leave_out = {name for name in shown if name is not None}
         features = np.asarray(getattr(self.result, f"features_{role}"))
         return Domain(getattr(self.result, role), origin.path, features, leave_out)
 

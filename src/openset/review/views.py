@@ -136,7 +136,7 @@ class Views:
     def _content(self, row: int) -> dict[str, Any]:
         target = self.session.target
         text = target.text(row)
-        columns = self._typical.describe(target.columns, row) if text is None else []
+        columns = self._typical.describe(target.columns, row)
         return {
             "kind": "text"
             if text is not None
@@ -146,6 +146,7 @@ class Views:
             if columns
             else "vector",
             "text": None if text is None else marked(text, self._words),
+            "picture": target.has_pictures,
             "columns": [asdict(column) for column in columns],
             "first_columns": _UNUSUAL,
         }

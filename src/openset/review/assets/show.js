@@ -38,16 +38,14 @@ function table(columns) {
 }
 
 export function content(row) {
-  if (row.kind === "text") return [text(row.text)];
-  if (row.kind === "image") {
-    return [make("img", { class: "picture", src: "/api/picture/target/" + row.row, alt: "The row's picture, id " + row.id })];
-  }
-  if (row.kind === "table") {
-    const first = table(row.columns.slice(0, row.first_columns));
-    const rest = row.columns.slice(row.first_columns);
-    return rest.length ? [first, make("details", {}, make("summary", {}, rest.length + " more columns"), table(rest))] : [first];
-  }
-  return [make("p", { class: "text" }, "This row is a vector without columns of its own. Judge it by the known rows nearest to it.")];
+  const parts = [];
+  if (row.picture) parts.push(make("img", { class: "picture", src: "/api/picture/target/" + row.row, alt: "The row's picture, id " + row.id }));
+  if (row.text) parts.push(text(row.text));
+  const first = parts.length ? 3 : row.first_columns; // beside text or picture only the most unusual columns
+  if (row.columns.length) parts.push(table(row.columns.slice(0, first)));
+  const rest = row.columns.slice(first);
+  if (rest.length) parts.push(make("details", {}, make("summary", {}, rest.length + " more columns"), table(rest)));
+  return parts.length ? parts : [make("p", { class: "text" }, "This row is a vector without columns of its own. Judge it by the known rows nearest to it.")];
 }
 
 function picture(role, row) {

@@ -127,6 +127,8 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name in _HOME:
         return getattr(import_module(_HOME[name]), name)
+    if name == "review":  # so that openset.review.Session needs no import of its own
+        return import_module("openset.review")
     raise AttributeError(f"module 'openset' has no attribute {name!r}")
 
 

@@ -157,6 +157,12 @@ def test_the_ranking_is_due_after_a_few_answers(session):
     assert session.due
 
 
+def test_a_session_is_found_without_an_import_of_its_own():
+    import openset
+
+    assert openset.review.Session is Session
+
+
 def test_known_takes_the_suggested_class(session, truth):
     row = int(np.flatnonzero(truth == "cat")[0])
     session.known(row)

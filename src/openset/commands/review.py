@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -72,7 +73,8 @@ def review(
 
                 webbrowser.open(address.url)
 
-        serve(session, host=host, port=port, allow_remote=allow_remote, tell=tell)
+        with suppress(KeyboardInterrupt):  # the way to end it; every answer is saved
+            serve(session, host=host, port=port, allow_remote=allow_remote, tell=tell)
         if not quiet and not as_json:
             show_text(_farewell(session, run))
 
@@ -115,8 +117,8 @@ def _invitation(address: Address, session: Session, host: str) -> str:
 def _farewell(session: Session, run: Path) -> str:
     numbers = session.numbers()
     share = numbers.estimates.share
-    names = ", ".join(f"{name} ({rows} rows)" for name, rows in session.state.names.items()) or "none yet"
+    names = ", ".join(f"{name} ({rows})" for name, rows in session.state.names.items()) or "none yet"
     return (
-        f"{numbers.answers} answers. New rows: {share.low:.1%} to {share.high:.1%} of the target (95 %).\n"
+        f"Answers: {numbers.answers}. New rows: {share.low:.1%} to {share.high:.1%} of the target (95 %).\n"
         f"New classes: {names}.\nGo on: openset review {run}\nFit with them: openset promote {run}"
     )

@@ -1,5 +1,5 @@
 // The page's moves. Every answer is saved by the server before the next row appears.
-import { $, content, finding, make, measure, neighbour, percent, tile } from "/show.js";
+import { $, content, counted, finding, make, measure, neighbour, percent, tile } from "/show.js";
 
 const stored = (name, value) => localStorage.getItem("openset-review-" + name) ?? value;
 const store = (name, value) => localStorage.setItem("openset-review-" + name, value);
@@ -82,19 +82,19 @@ function showOverview(overview) {
   const [sentence, sure] = finding(overview);
   $("finding").textContent = sentence;
   $("finding").classList.toggle("sure", sure);
-  $("summary-line").textContent = "New: " + percent(share.low) + " to " + percent(share.high) + " · " + overview.answers + " answers";
+  $("summary-line").textContent = "New: " + percent(share.low) + " to " + percent(share.high) + " · " + counted(overview.answers, "answer");
   const list = overview.list_is_called ? "rows called new" : "highest scores";
   $("measures").replaceChildren(
     measure("Share of new rows", share),
     measure("Precision of the list", precision, 1, "no list"),
     measure("Recall of the list", recall, 1, "no list"));
-  $("how").textContent = "From " + labelled + " random rows" + (unclear ? ", " + unclear + " without a clear answer" : "") +
+  $("how").textContent = "From " + counted(labelled, "random row") + (unclear ? ", " + unclear + " without a clear answer" : "") +
     "; 95 % intervals that hold whenever you look or stop. The list: " + overview.listed + " " + list + ".";
   const bulk = overview.bulk ? " · " + overview.bulk + " by group" : "";
-  $("progress").textContent = overview.answers + " answers · " + overview.new + " new · " + overview.skipped + " skipped" + bulk +
+  $("progress").textContent = counted(overview.answers, "answer") + " · " + overview.new + " new · " + overview.skipped + " skipped" + bulk +
     (overview.kappa === null ? "" : " · agreement κ " + overview.kappa.toFixed(2) + " on " + overview.common + " rows");
   $("learnt").textContent = overview.learnt_from
-    ? "The ranking learnt from " + overview.learnt_from + " answers; that changed " + overview.changed + " of its " + overview.listed + " highest rows."
+    ? "The ranking learnt from " + counted(overview.learnt_from, "answer") + "; that changed " + overview.changed + " of its " + overview.listed + " highest rows."
     : "The ranking is the model's own; it learns after every " + overview.refit_every + " answers.";
   $("agree-note").textContent = overview.disputed ? overview.disputed + " disputed" : "second opinions";
   showNames(overview.names);

@@ -19,6 +19,8 @@ export const percent = (share) => {
   return (value > 0 && value < 0.05 ? "<0.1" : value.toFixed(digits)) + " %";
 };
 
+export const counted = (number, word) => number + " " + word + (number === 1 ? "" : "s");
+
 const LONG = 600;
 
 function text(pieces) {

@@ -171,7 +171,7 @@ def _paths_of(given: Any) -> list[Path]:
     """The paths that an input stands for: its own, or those of a pattern such as ``data/*.csv``."""
     if not isinstance(given, (str, Path)):
         return []
-    path = Path(given).expanduser()
+    path = expanded(given)
     return [path] if os.path.exists(path) else [Path(name) for name in glob.glob(str(path), recursive=True)]
 
 
@@ -241,9 +241,18 @@ def extension(path: Path) -> str:
     return ("".join(path.suffixes[-2:]) if packing(path) else path.suffix).lower()
 
 
+def expanded(path: str | Path) -> Path:
+    """The path with ``~`` replaced; the home of a user who is not there stays as it is written.
+
+    >>> expanded("~nobody-of-this-name/rows.csv").as_posix()
+    '~nobody-of-this-name/rows.csv'
+    """
+    return Path(os.path.expanduser(path))
+
+
 def existing(path: str | Path, what: str) -> Path:
     """The path, if it exists; else an error that ends with ``what``, a sentence on what to do."""
-    found = Path(path).expanduser()
+    found = expanded(path)
     if not found.exists():
         raise FileNotFoundError(f"{found} does not exist. {what}")
     return found

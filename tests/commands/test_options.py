@@ -28,13 +28,14 @@ def test_help_has_an_example_and_fits_80_columns(command):
 def test_options_become_settings_over_those_of_a_file():
     params = {
         "source": Path("a.csv"), "label": "kind", "features": ["x", "y"], "fpr": None, "skip_bad": True,
-        "as_": ["zip=category", "a=b = date"], "carry": ["review, amount", "zip"], "set_": ["hidden=8"], "out": Path("run"), "quiet": True,
+        "as_": ["zip=category", "a=b = date"], "carry": ["review, amount", "zip"], "set_": ["hidden=8"],
+        "out": Path("run"), "quiet": True,
     }  # fmt: skip
     file = RunSettings(text="review", fpr=0.05, kinds={"zip": "number", "day": "date"}, carry="day",
                        parameters={"tol": 0.1, "hidden": 4})  # fmt: skip
     found = settings_from(SimpleNamespace(params=params), file)
     assert found == RunSettings(
-        source="a.csv", label="kind", features=("x", "y"), fpr=0.05, skip_bad=True,
+        source="a.csv", label="kind", features=("x", "y"), text="review", fpr=0.05, skip_bad=True,
         kinds={"zip": "category", "day": "date", "a=b ": "date"}, carry=("review", "amount", "zip"),
         parameters={"tol": 0.1, "hidden": 8},
     )  # fmt: skip

@@ -89,8 +89,8 @@ def test_missing_cells_are_filled_in_and_told_and_columns_are_carried(problem_fi
     done = call("score", problem_files / "run", tmp_path / "gaps.csv", "--out", out, "--carry", "note,height")
     assert done.exit_code == 0, done.output
     shown = " ".join(done.stdout.split())
-    assert "Cells 1 values of column 'height' cannot be read as in source: they count as missing." in shown
-    assert "3 values of column 'height' are missing, and none was in the fit: the source's" in shown
+    assert "Cells 1 value of column 'height' cannot be read as in source: taken as missing." in shown
+    assert "2 values missing in column 'height', which was complete in the fit: the source's median" in shown
     scored = pd.read_parquet(out)
     assert scored["note"].tolist() == batch["note"].tolist() and scored["rid"].tolist() == batch["rid"].tolist()
     assert scored["height"][7] == "tall" and list(scored.columns)[-2:] == ["note", "height"]

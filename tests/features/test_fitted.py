@@ -21,17 +21,23 @@ from openset.features.table.fitted import FittedTable, TableColumn
 
 words = st.text(st.characters(codec="utf-8"), max_size=6)
 numbers = st.floats(allow_nan=False, allow_infinity=False)
-table_columns = st.builds(
-    TableColumn,
-    name=words,
-    kind=st.sampled_from(["number", "category", "date", "constant"]),
-    fill=st.none() | words | numbers,
-    has_flag=st.booleans(),
-    tail=st.none() | numbers,
-    parts=st.lists(words, max_size=2),
-    levels=st.lists(words, max_size=3),
-    missing=st.floats(0, 1),
-    note=words,
+about = {"name": words, "has_flag": st.booleans(), "missing": st.floats(0, 1), "note": words}
+parts = st.lists(st.sampled_from(["month", "day", "weekday", "hour"]), min_size=1, unique=True)
+table_columns = st.one_of(
+    st.builds(TableColumn, kind=st.just("number"), fill=numbers, tail=st.none() | st.floats(0.1, 1e9), **about),
+    st.builds(TableColumn, kind=st.sampled_from(["boolean", "duration"]), fill=numbers, **about),
+    st.builds(TableColumn, kind=st.just("date"), fill=numbers, parts=parts, **about),
+    st.builds(TableColumn, kind=st.sampled_from(["constant", "id", "not in target"]), name=words, note=words),
+    st.lists(words, min_size=1, max_size=3, unique=True).flatmap(
+        lambda levels: st.builds(
+            TableColumn,
+            kind=st.just("category"),
+            levels=st.just(levels),
+            fill=st.sampled_from(levels),
+            buckets=st.integers(0, 9),
+            **about,
+        )
+    ),
 )
 
 

@@ -186,7 +186,7 @@ def test_cells_that_source_lacks_are_told():
     found = answer(draw(300, 2), unseen={"town": Counter(Ulm=7)}, unusable=Counter({"column 1": 4}))
     assert found.cells == [
         "Column 'town' has levels that source lacks: 'Ulm' (7 rows). They count as one level, (other).",
-        "4 values of column 'column 1' cannot be read as in source: they count as missing.",
+        "4 values of column 'column 1' cannot be read as in source: taken as missing.",
     ]
     shown = text_of(found)
     assert shown.count("Cells") == 2 and all(sentence in shown for sentence in found.cells)

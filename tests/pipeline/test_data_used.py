@@ -47,7 +47,7 @@ def test_every_other_column_has_a_line():
         "town category 3 levels, a column each",
         "'' row numbers not used: row numbers",
         "gone not in target not used: not in target",
-        "2 more columns are numbers and stay as they are",
+        "2 more columns of numbers, as they are",
     ]
     starts = {
         line.index(text) for line, text in zip(lines[1:4], ("3 levels", "not used", "not used"), strict=True)

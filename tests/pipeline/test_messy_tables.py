@@ -6,6 +6,7 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -17,6 +18,7 @@ from openset.data.readers.open import open_source
 from openset.data.readers.tables import read_table
 from openset.features.table.apply import scaled, values_of
 from openset.features.table.fit import fit_table
+from openset.stats.metrics import auprc
 
 N, N_TARGET, NEW = 300, 240, 30
 
@@ -141,3 +143,37 @@ def test_features_do_not_depend_on_the_format_or_on_how_rows_are_cut(seed, n, ga
     made = np.concatenate([scaled(fitted, values_of(fitted, part).values) for part in parts])
     assert made.shape == wanted.shape and np.isfinite(made).all()
     np.testing.assert_array_equal(made, wanted)
+
+
+@pytest.mark.slow
+def test_network_traffic_with_its_strings_is_one_command(shared_data, tmp_path):
+    """CSV and Parquet give identical scores, and the columns of strings help."""
+    pq = pytest.importorskip("pyarrow.parquet")
+    train, test = (
+        pq.read_table(shared_data / "nsl_kdd" / f"{name}.parquet").to_pandas()
+        for name in ("train_20_percent", "test")
+    )
+    known = train[train.family.isin(["normal", "dos", "probe"])].sample(3000, random_state=10)
+    old = test[test.attack.isin(known.attack)].sample(2700, random_state=10)
+    truth = pd.concat([old, test[test.family.isin(["r2l", "u2r"])].sample(300, random_state=10)])
+    source, target = (
+        known.drop(columns=["attack", "difficulty"]),
+        truth.drop(columns=["attack", "difficulty", "family"]),
+    )
+    found = {}
+    for suffix in ("csv", "parquet"):
+        for name, part in (("source", source), ("target", target)):
+            path = tmp_path / f"{name}.{suffix}"
+            part.to_csv(path, index=False) if suffix == "csv" else part.to_parquet(path, index=False)
+        files = tmp_path / f"source.{suffix}", tmp_path / f"target.{suffix}"
+        found[suffix] = openset.run(*files, label="family", method="knn")
+    np.testing.assert_array_equal(found["csv"].scored.novelty_score, found["parquet"].scored.novelty_score)
+    kinds = {use.name: use.kind for use in found["csv"].summary.data.columns}
+    assert [kinds[name] for name in ("protocol_type", "service", "flag")] == ["category"] * 3
+    strings = ["protocol_type", "service", "flag"]
+    without = openset.run(*files, label="family", method="knn", drop=strings)
+    is_new = truth.family.isin(["r2l", "u2r"]).to_numpy()
+    with_strings, numbers_alone = (
+        auprc(is_new, result.scored.novelty_score) for result in (found["csv"], without)
+    )
+    assert with_strings > numbers_alone > 0.2

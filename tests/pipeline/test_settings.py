@@ -37,10 +37,14 @@ def test_a_settings_file_reads_back_as_it_was(tmp_path_factory, **given_):
     assert read_settings(path) == merged(settings, {}) == settings
 
 
-def test_flags_win_and_replace_the_kind_of_features(tmp_path):
+def test_flags_win_one_by_one_and_text_stays_beside_features():
     file = RunSettings(text="review", method="dd", parameters={"hidden": 8, "tol": 0.1})
     found = merged(file, {"features": ("a", "b"), "method": None, "parameters": {"hidden": 16}})
-    assert found == RunSettings(features=("a", "b"), method="dd", parameters={"hidden": 16, "tol": 0.1})
+    parameters = {"hidden": 16, "tol": 0.1}
+    assert found == RunSettings(features=("a", "b"), text="review", method="dd", parameters=parameters)
+    assert merged(found, {"text": "note", "features": ("c",)}) == RunSettings(
+        features=("c",), text="note", method="dd", parameters=parameters
+    )
 
 
 def test_kinds_are_joined_and_name_the_text_and_the_id():

@@ -48,6 +48,10 @@ Method = Annotated[
     typer.Option(help="A method of 'openset methods'.", show_default="color", autocompletion=_method_names),
 ]
 Fpr = Annotated[float | None, typer.Option(help="Share of source that may be called novel.", show_default="0.01")]
+Fdr = Annotated[
+    float | None,
+    typer.Option(help="Mark rows to list, at most this share of them known.", show_default="none marked"),
+]
 MaxDensityRatio = Annotated[
     float | None,
     typer.Option(

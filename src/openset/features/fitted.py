@@ -60,6 +60,9 @@ def read_features(path: Path) -> FittedFeatures | None:
     if fitted.format_version > FORMAT_VERSION:
         raise ValueError(f"{path}: openset {fitted.openset_version} wrote it in a later format: upgrade openset.")
     table = fitted.table
+    for column in table.columns if table is not None else ():
+        if problem := column.problem():
+            raise ValueError(f"{path} is damaged: of column {column.name!r}, {problem}.")
     if table is not None and table.mean is not None:
         n_features = len(table.features)
         if len(table.mean) != n_features or len(table.factor or ()) != n_features:

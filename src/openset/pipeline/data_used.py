@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from openset._utils.text import listed, shortened, wrapped
+from openset._utils.text import counted, listed, shortened, wrapped
 
 MOST_COLUMNS = 20
 """How many columns a text shows."""
@@ -93,7 +93,7 @@ class Data:
         if rest > 0:
             lines.append(f"  and {rest} more; result.json has them all")
         plain = len(self.columns) - len(told)
-        return [*lines, f"  {plain} more columns are numbers and stay as they are"] if plain else lines
+        return [*lines, f"  {counted(plain, 'more column')} of numbers, as they are"] if plain else lines
 
 
 def _short(name: str) -> str:

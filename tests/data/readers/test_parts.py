@@ -143,7 +143,10 @@ def test_a_column_that_holds_numbers_in_some_parts_only_is_of_no_kind():
         kinds = {"x": "number" if path.stem == "a" else "other", "y": "number"}
         return openset.data.readers.source.Source(str(path), Path(), kinds, None)
 
-    assert open_parts("both", [Path("a.csv"), Path("b.csv")], opened).kinds == {"x": "other", "y": "number"}
+    assert open_parts(Path(), "both", [Path("a.csv"), Path("b.csv")], opened).kinds == {
+        "x": "other",
+        "y": "number",
+    }
 
 
 def test_parts_that_do_not_fit_together_are_told(tmp_path):

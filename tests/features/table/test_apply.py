@@ -56,8 +56,10 @@ def test_without_scaling_values_are_the_features():
 def test_precision_is_kept():
     plain = FittedTable([SIZE, TableColumn("x", "number", fill=0.0)])
     for one, other, kind in (
-        (np.float32, np.float32, np.float32), (np.float32, np.float64, np.float64), (np.int8, np.int64, np.float64),
-    ):  # fmt: skip
+        (np.float32, np.float32, np.float32),
+        (np.float32, np.float64, np.float64),
+        (np.int8, np.int64, np.float64),
+    ):
         rows = table(size=np.ones(2, one), x=np.ones(2, other))
         assert values_of(plain, rows).values.dtype == kind
 

@@ -73,4 +73,4 @@ def test_a_column_that_became_another_kind():
         made.transform(messy().assign(size=["big", "small"] * 30))
     some = messy().assign(size=["7.5"] * 50 + ["?"] * 10)
     assert np.isfinite(made.transform(some)).all()
-    assert made.notes(some) == ["10 values of column 'size' cannot be read as in source, and count as missing."]
+    assert made.notes(some) == ["10 values of column 'size' cannot be read as in source: taken as missing."]

@@ -56,7 +56,7 @@ class TableNotes:
             for name, levels in self.unseen.items()
         ]
         found += [
-            f"{counted(count, 'value')} of column {name!r} cannot be read as in source, and count as missing."
+            f"{counted(count, 'value')} of column {name!r} cannot be read as in source: taken as missing."
             for name, count in self.unusable.items()
         ]
         return found + [
@@ -152,8 +152,7 @@ def _read(column: TableColumn, cells: Cells) -> tuple[list[NDArray[Any]], NDArra
         numbers = np.where(gaps, numbers.dtype.type(column.fill), numbers)
     if column.kind != "date":
         return [numbers], gaps, Counter()
-    assert isinstance(column.fill, float)
-    return date_parts(numbers, column.parts, column.fill), gaps, Counter()
+    return date_parts(numbers, column.parts, float(column.fill or 0.0)), gaps, Counter()
 
 
 def _indicators(column: TableColumn, cells: Cells) -> tuple[list[NDArray[Any]], NDArray[np.bool_], Counter[str]]:

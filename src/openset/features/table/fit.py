@@ -12,7 +12,7 @@ from openset._utils.text import listed
 from openset.data.readers.cells import Cells
 from openset.features.table.apply import Table, date_parts, tamed, values_of
 from openset.features.table.column_kinds import Kind, kind_of_cells, set_kind
-from openset.features.table.fitted import FittedTable, TableColumn
+from openset.features.table.fitted import DATE_PARTS, FittedTable, TableColumn
 from openset.stats.column_checks import odd_columns
 from openset.stats.scaling import fit_scaling, moments
 
@@ -25,7 +25,6 @@ ARRAY = 16
 """So many columns of numbers of about one spread, as pixels and genes have it, are an array of one unit."""
 LEAST_VARIANCE = 0.01
 """So that a level that source hardly has, or a number that is nearly constant, is lifted tenfold at most."""
-DATE_PARTS = ("month", "day", "weekday", "hour", "elapsed days")
 _NOTES = {
     "constant": "not used: one value everywhere",
     "empty": "not used: no values",

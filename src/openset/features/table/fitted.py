@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
-from openset.data.readers.cells import ISO
+from openset.data.readers.cells import DATE_FORMATS, ISO
 from openset.features.table.column_kinds import USED
 
 OTHER, MISSING = "(other)", "is missing"
+DATE_PARTS = ("month", "day", "weekday", "hour", "elapsed days")
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,23 @@ class TableColumn:
     missing_in_target: float = 0.0
     is_constant: bool = False
     note: str = ""
+
+    def problem(self) -> str:
+        """What keeps the column from making features; empty if nothing does. Files may be damaged."""
+        if not self.is_used:
+            return ""
+        if self.kind == "category":
+            if self.buckets < 0 or not self.levels or self.fill not in self.levels:
+                return f"fill {self.fill!r} is none of its levels"
+        elif not isinstance(self.fill, (int, float)) or not math.isfinite(self.fill):
+            return f"fill {self.fill!r} is no number"
+        if self.kind == "date" and (not self.parts or not set(self.parts) <= set(DATE_PARTS)):
+            return f"{self.parts} are no parts of a date"
+        if self.form != ISO and self.form not in DATE_FORMATS:
+            return f"{self.form!r} is no format of dates"
+        if self.tail is not None and not (math.isfinite(self.tail) and self.tail > 0):
+            return f"tail {self.tail!r} is not above 0"
+        return ""
 
     @property
     def is_used(self) -> bool:

@@ -119,10 +119,11 @@ def _exchange(temporary: Path, place: Path) -> None:
 
 def recover(path: Path) -> None:
     """Put back the old folder, if a kill came between the two steps of replacing it."""
-    aside = _aside(path)
-    if aside.is_dir() and not path.exists():
+    place = _followed(path)
+    aside = _aside(place)
+    if os.path.isdir(aside) and not os.path.exists(place):
         with suppress(OSError):  # another process was faster
-            os.rename(aside, path)
+            os.rename(aside, place)
 
 
 def check_parent(path: Path) -> None:

@@ -106,8 +106,10 @@ def test_a_kill_between_the_two_steps_is_recovered_from(tmp_path, monkeypatch):
             pass
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
     assert not path.exists()
-    recover(path)
+    (tmp_path / "link").symlink_to(path)
+    recover(tmp_path / "link")
     assert (path / "a").read_text() == "1"
+    recover(tmp_path / ("x" * 255))  # too long a name for anything beside it
 
 
 def test_a_folder_that_appears_meanwhile_is_not_replaced(tmp_path):

@@ -113,6 +113,12 @@ def test_a_device_and_a_loop_of_links_are_refused(tmp_path):
         assert done.exit_code == 2, done.output
 
 
+def test_the_home_of_a_user_who_is_not_there(tmp_path):
+    given = "~nobody-of-this-name/rows.csv"
+    done = call("fit", given, given, "--label", "x", "--out", tmp_path / "run")
+    assert done.exit_code == 2 and "does not exist" in done.output, done.exception
+
+
 def npy(shape, data=b"\0" * 160):
     file = io.BytesIO()
     np.lib.format.write_array_header_1_0(file, {"descr": "<f8", "fortran_order": False, "shape": shape})

@@ -31,6 +31,23 @@ def tables(*columns_of_both):
     ]
 
 
+def test_a_row_without_a_picture_gets_the_mean_of_source(tmp_path):
+    from PIL import Image
+
+    for name in "abc":
+        Image.fromarray(RANDOM.integers(0, 255, (8, 8, 3), dtype=np.uint8)).save(tmp_path / f"{name}.png")
+    source, target = (
+        Records(np.arange(3), images=ImageFiles(tmp_path, np.array(paths, dtype=object)))
+        for paths in (["a.png", "b.png", ""], ["", "c.png", "a.png"])
+    )
+    made, made_target, fitted = FeatureMaker().fit(source, target, image="photo")
+    mean = made.X[:2].mean(axis=0)
+    np.testing.assert_allclose(made.X[2], mean, rtol=1e-5)
+    np.testing.assert_allclose(made_target.X[0], mean, rtol=1e-5)
+    np.testing.assert_allclose(fitted.blocks[0].fill, mean, rtol=1e-5)
+    np.testing.assert_allclose(made_target.X[2], made.X[0], rtol=1e-6)
+
+
 def test_vectors_are_returned_as_they_are():
     X = np.arange(6.0).reshape(3, 2)
     maker = FeatureMaker("no such encoder")

@@ -22,14 +22,16 @@ def test_what_a_fit_sets_may_be_set(model):
     try_out(model)
 
 
-def test_a_method_of_another_package_annotates_its_own_names(model):
+def test_names_of_fitted_attributes_are_listed_or_of_a_method_of_another_package(model):
     class Theirs(Mahalanobis):
-        radius_: float
+        pass
 
-    theirs = Theirs()
-    check_fitted(theirs, {**fitted_of(model), "radius_": 3.0})
-    with pytest.raises(ValueError, match="'width_' is no fitted attribute of Theirs"):
-        check_fitted(theirs, {**fitted_of(model), "width_": 3.0})
+    check_fitted(Theirs(), {**fitted_of(model), "width_": 3.0})
+    for name in ("predict", "_outputs", "__class__", "_width_", "no name_"):
+        with pytest.raises(ValueError, match=f"'{name}' is no fitted attribute of Theirs"):
+            check_fitted(Theirs(), {**fitted_of(model), name: 3.0})
+    with pytest.raises(ValueError, match="'width_' is no fitted attribute of Mahalanobis"):
+        check_fitted(Mahalanobis(), {**fitted_of(model), "width_": 3.0})
 
 
 def test_nothing_of_the_class_is_replaced(model):

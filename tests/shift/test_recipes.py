@@ -211,8 +211,10 @@ def test_what_sentiment_shift_refuses(change, message):
         sentiment_shift(**problem)
 
 
-@pytest.mark.parametrize(("column", "n_novel"), [(0, 4), (1, 1), (2, 4)])
-def test_sun397_hierarchy_gives_the_papers_numbers_of_novel_subtypes(shared_data, column, n_novel):
+@pytest.mark.parametrize(("column", "by_share"), [(0, 4), (1, 1), (2, 4)])
+def test_sun397_hierarchy_gives_the_papers_numbers_of_novel_subtypes(shared_data, column, by_share):
+    """Four of each group, twelve in all; the share of the authors' script would give one of the mountains."""
+
     def subtypes(name):
         with open(shared_data / "sun397_hierarchy" / name, encoding="utf-8-sig", newline="") as file:
             rows = list(csv.reader(file))
@@ -222,13 +224,15 @@ def test_sun397_hierarchy_gives_the_papers_numbers_of_novel_subtypes(shared_data
     group = np.repeat([f"group {i}" for i in range(6)] + ["nature"], [100 * len(c) for c in columns])
     subtype = np.repeat([name for c in columns for name in c], 100)
     split = subtype_shift(group=group, subtype=subtype, novel_group="nature", random_state=573)
-    assert len(split.manifest.label["novel"]["subtype"]) == n_novel
-    assert (split.label[split.target] == "novel").sum() == n_novel * 40  # half of the 80 that are not for testing
+    assert len(split.manifest.label["novel"]["subtype"]) == 4
+    assert (split.label[split.target] == "novel").sum() == 4 * 40  # half of the 80 that are not for testing
+    shared = {"group": group, "subtype": subtype, "novel_group": "nature", "subtype_share": 0.13}
+    assert len(subtype_shift(**shared).manifest.label["novel"]["subtype"]) == by_share
     assert len(split.manifest.proportions) == 48
     shares = np.array([cell["share"] for cell in split.manifest.proportions])
     assert (((shares > 0.08) & (shares < 0.15)) | ((shares > 0.85) & (shares < 0.92))).all()
     assert len(set(shares)) == 48
-    assert len(split.test_source) + len(split.test_target) == 48 * 20 + n_novel * 10
+    assert len(split.test_source) + len(split.test_target) == 48 * 20 + 4 * 10
 
 
 def test_sun_stand_in_with_a_known_groups_subtype_as_new(shared_data):
@@ -283,7 +287,7 @@ def test_the_papers_novel_subtypes_are_drawn_by_seed():
         )  # fmt: skip
         return tuple(made.manifest.label["novel"]["subtype"])
 
-    assert [len(drawn(natural, 0)) for natural in levels["outdoor_natural"]] == [4, 1, 4]
+    assert [len(drawn(natural, 0)) for natural in levels["outdoor_natural"]] == [4, 4, 4]
     water = levels["outdoor_natural"]["water_ice_snow"]
     draws = [drawn("water_ice_snow", seed) for seed in (0, 0, 1)]
     assert draws[0] == draws[1] != draws[2] and set(draws[0]) < set(water)

@@ -119,10 +119,11 @@ def _exchange(temporary: Path, place: Path) -> None:
 
 def recover(path: Path) -> None:
     """Put back the old folder, if a kill came between the two steps of replacing it."""
-    aside = _aside(path)
-    if aside.is_dir() and not path.exists():
+    place = _followed(path)
+    aside = _aside(place)
+    if os.path.isdir(aside) and not os.path.exists(place):
         with suppress(OSError):  # another process was faster
-            os.rename(aside, path)
+            os.rename(aside, place)
 
 
 def check_parent(path: Path) -> None:
@@ -171,7 +172,7 @@ def _paths_of(given: Any) -> list[Path]:
     """The paths that an input stands for: its own, or those of a pattern such as ``data/*.csv``."""
     if not isinstance(given, (str, Path)):
         return []
-    path = Path(given).expanduser()
+    path = expanded(given)
     return [path] if os.path.exists(path) else [Path(name) for name in glob.glob(str(path), recursive=True)]
 
 
@@ -241,9 +242,18 @@ def extension(path: Path) -> str:
     return ("".join(path.suffixes[-2:]) if packing(path) else path.suffix).lower()
 
 
+def expanded(path: str | Path) -> Path:
+    """The path with ``~`` replaced; the home of a user who is not there stays as it is written.
+
+    >>> expanded("~nobody-of-this-name/rows.csv").as_posix()
+    '~nobody-of-this-name/rows.csv'
+    """
+    return Path(os.path.expanduser(path))
+
+
 def existing(path: str | Path, what: str) -> Path:
     """The path, if it exists; else an error that ends with ``what``, a sentence on what to do."""
-    found = Path(path).expanduser()
+    found = expanded(path)
     if not found.exists():
         raise FileNotFoundError(f"{found} does not exist. {what}")
     return found

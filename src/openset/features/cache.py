@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
+from openset._utils.files import expanded
 from openset.features.base import Features
 
 GIBIBYTE = 2**30
@@ -33,7 +34,7 @@ CREATE TABLE IF NOT EXISTS features (id INTEGER PRIMARY KEY, checksum BLOB NOT N
 def default_directory() -> Path:
     """``$OPENSET_CACHE``, or ``openset`` in the platform's folder for caches."""
     if own := os.environ.get("OPENSET_CACHE"):
-        return Path(own).expanduser()
+        return expanded(own)
     if sys.platform == "darwin":
         return Path.home() / "Library" / "Caches" / "openset"
     if sys.platform == "win32":
@@ -60,7 +61,7 @@ class FeatureCache:
     @property
     def file(self) -> Path:
         """The SQLite file."""
-        return (default_directory() if self.directory is None else Path(self.directory).expanduser()) / _FILE
+        return (default_directory() if self.directory is None else expanded(self.directory)) / _FILE
 
     @contextmanager
     def open(self) -> Iterator[OpenCache]:

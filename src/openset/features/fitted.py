@@ -18,12 +18,14 @@ FORMAT_VERSION = 1
 class Block:
     """Features that belong together: ``kind`` is table, vector, text or image; ``column`` is None for a table.
 
-    Where there are several blocks, ``factor`` gives each the same total variance in source.
+    Where there are several blocks, ``factor`` gives each the same total variance in source. ``fill`` are the
+    features of a row without an image: the source's mean.
     """
 
     kind: str
     column: str | None = None
     factor: float = 1.0
+    fill: list[float] | None = None
 
 
 @dataclass(frozen=True)

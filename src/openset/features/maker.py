@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from openset.data.readers.images import ImageFiles
 from openset.data.readers.records import Records
 from openset.features.base import Encoder
 from openset.features.encode import encode_images, encode_texts, load_encoder
@@ -69,10 +70,12 @@ class FeatureMaker:
         blocks += [Block("image", image)] if source.images is not None else []
         self.fitted = fitted = FittedFeatures(blocks, table)
         made, parts = self._made(source)
+        if source.images is not None:
+            blocks[-1] = replace(blocks[-1], fill=parts[-1].mean(axis=0).tolist())
         if len(blocks) > 1:
-            weighed = [replace(b, factor=_factor(part)) for b, part in zip(blocks, parts, strict=True)]
-            self.fitted = fitted = replace(fitted, blocks=weighed)
-            made = replace(made, X=_side_by_side(weighed, parts))
+            blocks = [replace(block, factor=_factor(part)) for block, part in zip(blocks, parts, strict=True)]
+            made = replace(made, X=_side_by_side(blocks, parts))
+        self.fitted = fitted = replace(fitted, blocks=blocks)
         return made, self(target), fitted
 
     def __call__(self, records: Records) -> MadeFeatures:
@@ -95,8 +98,7 @@ class FeatureMaker:
         if records.texts is not None:
             parts.append(encode_texts(records.texts, self._encoder("text", TextEncoder), progress=self.progress))
         if records.images is not None:
-            encoder = self._encoder("image", ImageEncoder)
-            parts.append(encode_images(records.images, encoder, progress=self.progress))
+            parts.append(self._with_gaps(records.images))
         if not parts:
             raise ValueError("there are no features: name columns of numbers, or a text or image column.")
         if len(parts) == 1:
@@ -109,6 +111,22 @@ class FeatureMaker:
         encoded = [(block, part) for block, part in zip(blocks[1:], parts[1:], strict=True)]
         names += tuple(f"{block.column}[{i}]" for block, part in encoded for i in range(part.shape[1]))
         return MadeFeatures(X, np.column_stack([*values, *parts[1:]]), names, notes), parts
+
+    def _with_gaps(self, images: ImageFiles) -> Rows:
+        """The features of all rows; those without an image get the source's mean."""
+        present = images.present
+        found = encode_images(
+            images if present.all() else images[np.flatnonzero(present)],
+            self._encoder("image", ImageEncoder),
+            progress=self.progress,
+        )
+        if present.all():
+            return found
+        stored = [block.fill for block in (self.fitted.blocks if self.fitted else ()) if block.fill is not None]
+        fill = np.asarray(stored[0], dtype=found.dtype) if stored else found.mean(axis=0)
+        made = np.tile(fill, (len(present), 1))
+        made[present] = found
+        return made
 
     def _encoder(self, kind: str, of: type[E]) -> E:
         if kind not in self.encoders:

@@ -10,6 +10,7 @@ from typing import Any
 
 from openset._utils.downloads import are_downloads_allowed
 from openset._utils.extras import require
+from openset._utils.files import expanded
 from openset._utils.hashing import path_sha256, sha256
 from openset._utils.text import listed
 from openset.errors import MissingExtraError, Parameter, ParameterError
@@ -34,7 +35,7 @@ def model_directory(name: str | Path) -> Path:
     """
     if str(name) in PACKAGED:
         return _packaged_directory(str(name))
-    directory = Path(name).expanduser()
+    directory = expanded(name)
     if name != "" and directory.is_dir():
         return directory
     if isinstance(name, Path) or not _is_hub_name(name):

@@ -23,16 +23,21 @@ FITTED = frozenset(
         "weights_", "whitening_",
     }
 )  # fmt: skip
-"""The fitted attributes of openset's methods. A method of another package annotates its own in its class."""
+"""The fitted attributes of openset's methods, beside those that a class annotates.
+
+Those of other packages may have any name that ends with ``_``.
+"""
 _COUNTS = ("n_features_in_", "n_source_", "n_target_")
 _ROWS_OF_NUMBERS = ("calibration_scores_", "target_novelty_score_")
 
 
 def check_fitted(model: Any, fitted: Mapping[str, Any]) -> None:
     """Raise unless every name may be set on this model, and what all models have is as it should be."""
-    own = {name for cls in type(model).__mro__ for name in vars(cls).get("__annotations__", {})}
+    is_ours = type(model).__module__.startswith("openset.")
+    listed = FITTED.union(*(vars(cls).get("__annotations__", {}) for cls in type(model).__mro__))
     for name in fitted:
-        if name not in FITTED and name not in own:
+        is_fitted_name = name.isidentifier() and name[0] != "_" and name[-1] == "_"
+        if name not in listed and (is_ours or not is_fitted_name):
             raise ValueError(f"{name!r} is no fitted attribute of {type(model).__name__}")
         if hasattr(type(model), name):
             raise ValueError(f"{name!r} would replace a part of {type(model).__name__}")

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from openset._utils.files import expanded
 from openset._utils.typed import plain
 from openset._version import __version__
 from openset.data.readers.parts import part_paths
@@ -337,7 +338,7 @@ def _environment() -> Environment:
 
 
 def _path(data: Any) -> str | None:
-    return os.path.realpath(Path(data).expanduser()) if isinstance(data, (str, Path)) else None
+    return os.path.realpath(expanded(data)) if isinstance(data, (str, Path)) else None
 
 
 def _names(given: str | Sequence[str] | None) -> tuple[str, ...] | None:

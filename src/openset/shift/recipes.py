@@ -191,7 +191,8 @@ def subtype_shift(
     split: ArrayLike | None = None,
     test_fraction: float = 0.2,
     shift: bool = True,
-    subtype_share: float = 0.13,
+    n_novel_subtypes: int = 4,
+    subtype_share: float | None = None,
     novel_share: float = 0.5,
     novel_fraction: float | None = None,
     content: ArrayLike | None = None,
@@ -202,21 +203,25 @@ def subtype_shift(
 
     The share of a subtype that is in source is drawn without replacement from values U(.08, .15) and
     U(.85, .92), as many of each as there are known subtypes; ``shift=False`` draws it from U(.45, .5).
-    New are int(``subtype_share``·n), at least one, of the n subtypes of ``novel_group``, drawn by the seed; or
-    the given ``novel_subtypes``, of any group. A share ``novel_share`` of their rows is in target, or as many as
+    New are ``n_novel_subtypes`` of ``novel_group``, drawn by the seed, or all of a group with fewer; with
+    ``subtype_share`` int(share·n) of its n subtypes, at least one; or the given ``novel_subtypes``, of any group.
+    The paper has four of every group; its authors' script has a share of .13, which is four of 35 and 34, and one
+    of 13. A share ``novel_share`` of their rows is in target, or as many as
     ``novel_fraction`` needs. Without a ``split`` column (of "train" and "test") a share ``test_fraction`` of
     every subtype is for testing.
 
     >>> subtype = np.repeat(["bar", "bakery", "attic", "cellar", "beach", "bayou"], 100)
     >>> group = np.repeat(["shop", "home", "nature"], 200)
-    >>> made = subtype_shift(group=group, subtype=subtype, novel_group="nature", random_state=1)
+    >>> natural = {"novel_group": "nature", "n_novel_subtypes": 1}
+    >>> made = subtype_shift(group=group, subtype=subtype, **natural, random_state=1)
     >>> made.manifest.label["novel"], len(made.test_source) + len(made.test_target)
     ({'group': ['nature'], 'subtype': ['bayou']}, 90)
     """
     check_flag("shift", shift)
     columns = as_columns(group=group, subtype=subtype, split=split, content=content)
     random = generator(random_state)
-    novel = _novel_subtypes(columns, novel_group, novel_subtypes, subtype_share, random)
+    drawn = (n_novel_subtypes, subtype_share)
+    novel = _novel_subtypes(columns, novel_group, novel_subtypes, *drawn, random)
     recipe = Recipe(
         name="subtype_shift",
         seed=random_state,
@@ -226,6 +231,7 @@ def subtype_shift(
             "known": known,
             "test_fraction": test_fraction,
             "shift": shift,
+            "n_novel_subtypes": n_novel_subtypes,
             "subtype_share": subtype_share,
             "novel_share": novel_share,
         },
@@ -243,17 +249,24 @@ def subtype_shift(
 
 
 def _novel_subtypes(
-    columns: Columns, group: Any, subtypes: Sequence[Any] | None, share: float, random: np.random.Generator
+    columns: Columns,
+    group: Any,
+    subtypes: Sequence[Any] | None,
+    number: int,
+    share: float | None,
+    random: np.random.Generator,
 ) -> dict[str, list[Any]]:
-    """The values, by column, of a row of the new class: the given subtypes, or a random share of a group's."""
-    check_number("subtype_share", share, high=1)
+    """The values, by column, of a row of the new class: the given subtypes, or random ones of a group."""
+    check_integer("n_novel_subtypes", number)
+    check_number("subtype_share", share, high=1, optional=True)
     if (group is None) == (subtypes is None):
         raise ValueError("give either novel_group or novel_subtypes: one of the two tells what is new.")
     if subtypes is not None:
         return {"subtype": require("subtype", columns["subtype"], subtypes)}
     groups = require("group", columns["group"], [group])
     among = np.unique(columns["subtype"][columns["group"] == groups[0]])
-    chosen = random.permutation(among)[: max(1, int(len(among) * share))]
+    wanted = number if share is None else max(1, int(len(among) * share))
+    chosen = random.permutation(among)[:wanted]
     return {"group": groups, "subtype": np.sort(chosen).tolist()}
 
 

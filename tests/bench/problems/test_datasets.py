@@ -140,6 +140,10 @@ def test_sun397_takes_subtypes_of_a_natural_group_for_new(monkeypatch, tmp_path)
     problem = build_problem("sun397", "shift", "water_ice_snow", 0, tmp_path, encoder="microsoft/resnet-50")
     assert set(problem.y) == {"home", "work"} and problem.novel_label not in problem.y
     assert 0 < problem.novel_fraction < 0.3
+    for fraction in (0.05, 0.2, 0.4):  # as in the figure over α: known rows are dropped where new ones are few
+        options = {"encoder": "microsoft/resnet-50", "novel_fraction": fraction}
+        thin = build_problem("sun397", "shift", "mountains_hills_desert_sky", 0, tmp_path, **options)
+        assert thin.novel_fraction == pytest.approx(fraction, abs=0.01) and len(thin.X) == len(problem.X)
 
 
 @pytest.mark.parametrize(

@@ -41,10 +41,10 @@ def test_names_of_features(column, features):
         (DAY, "month, elapsed days"),
         (HASHED, "300 levels in 3 hashed columns"),
         (TableColumn("town", "category", fill="a", levels=["a"]), "1 level, a column each"),
-        (TOWN, "2 levels, a column each; 25 % missing: the source's most common level instead and a flag"),
+        (TOWN, "2 levels, a column each; 25 % missing (target 0 %): most common level and a flag"),
         (
             TableColumn("pay", "number", fill=1.0, has_flag=True, missing=0.5, missing_in_target=0.012, note="x"),
-            "as it is; 50 % missing in source, 1.2 % in target: the source's median instead and a flag; x",
+            "as it is; 50 % missing (target 1.2 %): median and a flag; x",
         ),
         (UNUSED, "not used: nearly every value occurs once"),
     ],

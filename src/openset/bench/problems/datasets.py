@@ -82,12 +82,24 @@ def _sentiment_problem(
 
 
 def _sun397(
-    setting: Setting, novel: str, seed: int, data_dir: Path | None, *, encoder: str | None = None, **recipe: Any
+    setting: Setting,
+    novel: str,
+    seed: int,
+    data_dir: Path | None,
+    *,
+    encoder: str | None = None,
+    novel_fraction: float | None = None,
+    **recipe: Any,
 ) -> BenchProblem:
-    """Six indoor classes of eight subtypes; some subtypes of a natural group, drawn by the seed, are new."""
+    """Six indoor classes of eight subtypes; four subtypes of a natural group, drawn by the seed, are new.
+
+    Four subtypes have some hundreds of images: with a large ``novel_fraction`` known rows of the target are
+    dropped.
+    """
     data, features = _features("sun397", data_dir, encoder)
     known = np.unique(data.label[data.columns["level1"] == "indoor"]).tolist()
-    return _subtype_problem(data, features, setting, seed, novel_group=novel, known=known, **recipe)
+    recipe = {"novel_group": novel, "known": known, **recipe}
+    return _subtype_problem_of_share(data, features, setting, seed, novel_fraction, **recipe)
 
 
 def _sun(
@@ -98,10 +110,8 @@ def _sun(
     A category has about 250 images at most: with a large ``novel_fraction`` known rows of the target are dropped.
     """
     data, features = _features("sun_scenes", data_dir)
-    share = 0.5 if novel_fraction is None else 1.0
-    recipe = {"novel_subtypes": [novel], "known": SUN_KNOWN, "novel_share": share}
-    problem = _subtype_problem(data, features, setting, seed, **recipe)
-    return problem if novel_fraction is None else thinned(problem, novel_fraction, seed)
+    recipe = {"novel_subtypes": [novel], "known": SUN_KNOWN}
+    return _subtype_problem_of_share(data, features, setting, seed, novel_fraction, **recipe)
 
 
 def _clinc(
@@ -112,6 +122,21 @@ def _clinc(
     known = [name for name in CLINC_KNOWN if name != novel]
     recipe = {"novel_group": novel, "subtype_share": 1.0, "novel_fraction": 0.09, "known": known, **recipe}
     return _subtype_problem(data, features, setting, seed, **recipe)
+
+
+def _subtype_problem_of_share(
+    data: Dataset,
+    features: NDArray[np.float32],
+    setting: Setting,
+    seed: int,
+    novel_fraction: float | None,
+    **recipe: Any,
+) -> BenchProblem:
+    """Half of the novel rows in target, as in the paper, or all beside as many known ones as the share asks."""
+    if novel_fraction is None:
+        return _subtype_problem(data, features, setting, seed, **recipe)
+    problem = _subtype_problem(data, features, setting, seed, **{"novel_share": 1.0, **recipe})
+    return thinned(problem, novel_fraction, seed)
 
 
 def _subtype_problem(

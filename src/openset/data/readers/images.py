@@ -45,6 +45,11 @@ class ImageFiles:
     def __iter__(self) -> Iterator[NDArray[np.uint8]]:
         return (self._read(str(path)) for path in self.paths)
 
+    @property
+    def present(self) -> NDArray[np.bool_]:
+        """Which rows have an image; the path of the others is blank."""
+        return np.array([bool(path) for path in self.paths], dtype=bool)
+
     def problem(self, row: int) -> str | None:
         """Say what is wrong with a row's file: absent, or no image by its header. None if nothing is.
 

@@ -11,7 +11,7 @@ import narwhals as nw
 
 from openset._utils.arrays import is_missing
 from openset._utils.extras import require
-from openset._utils.files import existing, extension
+from openset._utils.files import existing, expanded, extension
 from openset._utils.text import listed
 from openset.data.readers.arrow_files import open_ipc, open_parquet
 from openset.data.readers.boundary import refuse_special
@@ -56,7 +56,7 @@ def open_source(source: Any) -> Source:
     if not isinstance(source, (str, Path)):
         raise ValueError(f"expected a path or a data frame, got {type(source).__name__}.")
     if is_pattern(source):
-        pattern = Path(source).expanduser()
+        pattern = expanded(source)
         paths = part_paths(pattern)
         if not paths:
             raise FileNotFoundError(f"{source} matches no file. Give a pattern such as 'data/*.parquet'.")

@@ -59,7 +59,8 @@ def read_table(
 
     A row with a missing or unusable value, or with an id that came before, is an error that names the row. With
     ``skip_bad=True`` such rows are skipped and listed in ``skipped``. All other rows are returned in order. With
-    ``keep_gaps=True`` a missing text is blank, and a row without a label is skipped even without ``skip_bad``.
+    ``keep_gaps=True`` a missing text or image path is blank, and a row without a label is skipped even without
+    ``skip_bad``.
 
     >>> import pandas as pd
     >>> frame = pd.DataFrame({"x": [0.5, 1.5, None], "kind": ["a", "b", "a"]})
@@ -252,6 +253,8 @@ class _Reader:
             paths = _noting(problems, read_texts(columns[choice.image], choice.image))
             images = ImageFiles(self.source.folder, paths)
             found = {row: images.problem(row) for row in range(len(paths)) if row not in problems}
+            for row in self._gaps(problems, choice.image):
+                problems.pop(row)
             problems.update({row: problem for row, problem in found.items() if problem is not None})
         if choice.id is not None:
             ids = self._keys(columns, choice.id, problems, integers)

@@ -84,11 +84,14 @@ class TableColumn:
         if not self.is_used:
             return self.note
         words = _WORDS[self.kind](self)
-        gaps = f"{100 * self.missing:.3g} % missing" if self.missing else ""
-        if self.missing_in_target:
-            gaps = f"{100 * self.missing:.3g} % missing in source, {100 * self.missing_in_target:.3g} % in target"
-        flagged = f"{gaps}: {_filled(self)}" if gaps else ""
-        return "; ".join(part for part in (words, flagged, self.note) if part)
+        return "; ".join(part for part in (words, self._gaps(), self.note) if part)
+
+    def _gaps(self) -> str:
+        if not self.missing and not self.missing_in_target:
+            return ""
+        filled = "most common level" if self.kind == "category" else "median"
+        shares = f"{100 * self.missing:.3g} % missing (target {100 * self.missing_in_target:.3g} %)"
+        return f"{shares}: {filled}{' and a flag' if self.has_flag else ''}"
 
 
 @dataclass(frozen=True)
@@ -117,11 +120,6 @@ class FittedTable:
                     name += "_"
                 names[name] = None
         return list(names)
-
-
-def _filled(column: TableColumn) -> str:
-    what = "most common level" if column.kind == "category" else "median"
-    return f"the source's {what} instead" + (" and a flag" if column.has_flag else "")
 
 
 def _category(column: TableColumn) -> str:

@@ -23,6 +23,16 @@ def test_a_data_frame_shows_its_features():
         domain.picture(0)
 
 
+def test_a_row_without_a_picture_says_so(tmp_path):
+    from openset._utils.arrays import as_objects
+    from openset.data.readers.images import ImageFiles
+
+    images = ImageFiles(tmp_path, as_objects(["gone.jpg"]))
+    domain = Domain(Records(np.arange(1), images=images), None, np.zeros((1, 2)), set())
+    with pytest.raises(LookupError, match="row 0 has no picture that can be read"):
+        domain.picture(0)
+
+
 def test_unusual_columns_come_first_and_say_why():
     typical = Typical({"width": [1.0, 2.0, 3.0] * 10, "town": ["Rome"] * 29 + ["Oslo"], "flat": [5.0] * 30})
     found = typical.describe({"width": [2.0], "town": ["Bern"], "flat": [5.0]}, 0)

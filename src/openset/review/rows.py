@@ -86,7 +86,10 @@ class Domain:
 
         if self.records.images is None:
             raise LookupError("these rows have no pictures.")
-        image = Image.fromarray(self.records.images[row])
+        try:
+            image = Image.fromarray(self.records.images[row])
+        except (OSError, ValueError, TypeError) as error:  # one without a file is scored too
+            raise LookupError(f"row {row} has no picture that can be read: {error}") from None
         image.thumbnail((PICTURE, PICTURE))
         buffer = BytesIO()
         image.save(buffer, "JPEG", quality=88)

@@ -144,7 +144,7 @@ def write(
         "Written by `python benchmarks/review_simulated.py --data ../shared/data --fits FOLDER --seeds",
         f"{' '.join(map(str, seeds))} --effort {effort}` with openset {__version__}.",
         "The suite's real families and the natural suite, three reviews each;",
-        "the parameters of the ranking were chosen on seeds 10 and 11 (decision 28 says what else was seen)",
+        "the parameters of the ranking were chosen on seeds 10 and 11 (decision 29 says what else was seen)",
         'with `CoLOR(effort="fast")`. Numbers are AUPRC over all target rows. Of every 25 answers twenty are',
         'of Explore and five of Estimate. "Wrong" is the share of wrong answers.',
         *([f"Not in this run, because there was no fit: {'; '.join(missing)}."] if missing else []),

@@ -4,7 +4,7 @@ The target is finite: a list of rows and the rest, each read in a random order t
 Of the rows of a stratum an unknown number M is new. After some answers every M has an e-value: the probability of
 the answers under a mixture of betas, by their probability if M rows are new. For the true M it ever reaches 1/.05
 with a probability of .05 at most. So the numbers of new rows whose e-values multiply to less form an interval
-that stays valid whenever a person looks or stops (Waudby-Smith and Ramdas 2020, decision 28).
+that stays valid whenever a person looks or stops (Waudby-Smith and Ramdas 2020, decision 29).
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 A row's logit of being new is ``prior + correction``. The prior is the novelty score of the fit, which saw all
 rows and no answer. The correction is small far from every answer, so what the unlabelled rows told is never
 forgotten; and it may scale the prior down where answers contradict it. Answers can be wrong: one that stands
-alone against the prior and its neighbours counts little (decision 28 has what was measured).
+alone against the prior and its neighbours counts little (decision 29 has what was measured).
 """
 
 from __future__ import annotations

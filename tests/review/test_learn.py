@@ -2,19 +2,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.integrate import quad
-from scipy.special import expit
 
-from openset.review.learn import (
-    DIMENSIONS,
-    HIGHEST,
-    LOWEST,
-    SIZES,
-    fit_correction,
-    gather_evidence,
-    learn_ranking,
-    prior_logit,
-)
+from openset.review.learn import DIMENSIONS, HIGHEST, LOWEST, gather_evidence, learn_ranking, prior_logit
 from openset.stats.metrics import auprc
 
 
@@ -75,29 +64,3 @@ def test_the_prior_is_bounded_and_follows_the_score():
     assert found.min() == LOWEST and found.max() <= HIGHEST
     assert (np.diff(found) >= 0).all()
     assert np.isfinite(prior_logit(np.zeros(50), np.inf)).all()
-
-
-@pytest.mark.parametrize(("k", "prior", "is_new"), [(0.1, 1.0, True), (1.0, -2.0, True), (3.0, 0.5, False)])
-def test_the_probability_of_an_answer_is_the_integral_over_corrections(k, prior, is_new):
-    wrong, sign = 0.1, 1 if is_new else -1
-
-    def density(f):
-        agrees = expit(sign * (prior + f))
-        return ((1 - wrong) * agrees + wrong * (1 - agrees)) * np.exp(-f * f / (2 * k)) / np.sqrt(2 * np.pi * k)
-
-    exact, _ = quad(density, -30, 30)
-    found = fit_correction(np.array([[k]]), np.array([prior]), np.array([is_new]), wrong)
-    assert np.exp(found.log_evidence) == pytest.approx(exact, rel=0.15)  # Laplace's approximation
-
-
-def test_answers_that_the_prior_explains_speak_for_small_corrections():
-    random = np.random.default_rng(0)
-    points = random.normal(size=(30, 4))
-    K = np.exp(-((points[:, None] - points) ** 2).sum(axis=2) / 2)
-    prior = np.where(np.arange(30) < 15, 2.0, -4.0)
-    as_expected, against = np.arange(30) < 15, np.arange(30) >= 15
-
-    def preferred(is_new):
-        return max(SIZES, key=lambda size: fit_correction(size * 6 * K, prior, is_new, 0.1).log_evidence)
-
-    assert preferred(as_expected) == min(SIZES) < preferred(against)

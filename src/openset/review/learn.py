@@ -2,9 +2,8 @@
 
 A row's logit of being new is ``prior + correction``. The prior is the novelty score of the fit, which saw all
 rows and no answer. The correction is small far from every answer, so what the unlabelled rows told is never
-forgotten; and it may scale the prior down where answers contradict it. How large it may be is learnt too: where
-the prior explains the answers it stays small. Answers can be wrong: one that stands alone against the prior and
-its neighbours counts little (decision 29 has what was measured).
+forgotten; and it may scale the prior down where answers contradict it. Answers can be wrong: one that stands
+alone against the prior and its neighbours counts little (decision 29 has what was measured).
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, softmax
+from scipy.special import expit
 
 from openset.stats.neighbours import evenly_spaced
 
@@ -30,8 +29,6 @@ _LINEAR = 0.5
 _BIAS = 1.0
 _TRUST = 0.5
 """Variances of the correction: near answers, along directions, for all rows alike, and of the prior's weight."""
-SIZES = (0.03, 0.1, 0.3, 1.0, 3.0)
-"""Factors of these variances. The answers say how much each counts."""
 _SAMPLE = 5000
 _STEPS = 20
 _FLATTEST = 0.01
@@ -92,52 +89,30 @@ def prior_logit(score: Floats, threshold: float) -> Floats:
 def learn_ranking(evidence: Evidence, rows: Rows, is_new: NDArray[np.bool_]) -> Floats:
     """Logit of being new of every target row, after answers for some rows.
 
-    A Gaussian process for the correction, of each size in :data:`SIZES`; their mean, weighted by how probable
-    each size makes the answers.
+    A Gaussian process for the correction, and answers through a logistic curve that allows for wrong ones, at
+    their most likely: soft answers are how probably each is right, then a Newton step, in turn.
     """
     if not len(rows):
         return evidence.prior
     at, prior = evidence.points[rows], evidence.prior[rows]
     K = _kernel(at, prior, at, prior)
+    answer = np.where(is_new, 1.0, -1.0)
     wrong = max(FEWEST_WRONG, min(MOST_WRONG, WRONG_ANSWERS / len(rows)))
-    fits = [fit_correction(size * K, prior, is_new, wrong) for size in SIZES]
-    probable = softmax([fit.log_evidence for fit in fits])
-    weights = sum(p * size * fit.weights for p, size, fit in zip(probable, SIZES, fits, strict=True))
+    correction, weights = np.zeros(len(rows)), np.zeros(len(rows))
+    for _ in range(_STEPS):
+        p = expit(prior + correction)
+        agrees = expit(answer * (prior + correction))
+        right = (1 - wrong) * agrees / ((1 - wrong) * agrees + wrong * (1 - agrees))
+        soft = np.where(is_new, right, 1 - right)
+        curvature = np.maximum(p * (1 - p), _FLATTEST)
+        wanted = correction + (soft - p) / curvature
+        weights = np.linalg.solve(K + np.diag(1 / curvature), wanted)
+        correction = K @ weights
     found = evidence.prior.copy()
     for start in range(0, len(found), _BLOCK):
         part = slice(start, start + _BLOCK)
         found[part] += _kernel(evidence.points[part], evidence.prior[part], at, prior) @ weights
     return found
-
-
-@dataclass(frozen=True, eq=False)
-class Correction:
-    """The correction ``K @ weights`` at the answers, and the logarithm of their probability (Laplace)."""
-
-    weights: Floats
-    log_evidence: float
-
-
-def fit_correction(K: Floats, prior: Floats, is_new: NDArray[np.bool_], wrong: float) -> Correction:
-    """The most likely correction of logits ``prior`` under a Gaussian process with covariance ``K``.
-
-    Answers go through a logistic curve that allows for a share ``wrong`` of wrong ones: soft answers are how
-    probably each is right, then a Newton step, in turn.
-    """
-    answer = np.where(is_new, 1.0, -1.0)
-    correction, weights, curvature = np.zeros(len(prior)), np.zeros(len(prior)), np.ones(len(prior))
-    for _ in range(_STEPS):
-        p, agrees = expit(prior + correction), expit(answer * (prior + correction))
-        right = (1 - wrong) * agrees / ((1 - wrong) * agrees + wrong * (1 - agrees))
-        soft = np.where(is_new, right, 1 - right)
-        curvature = np.maximum(p * (1 - p), _FLATTEST)
-        weights = np.linalg.solve(K + np.diag(1 / curvature), correction + (soft - p) / curvature)
-        correction = K @ weights
-    agrees = expit(answer * (prior + correction))
-    likelihood = np.log((1 - wrong) * agrees + wrong * (1 - agrees)).sum()
-    root = np.sqrt(curvature)
-    spread = np.linalg.slogdet(np.eye(len(prior)) + root[:, None] * K * root)[1]
-    return Correction(weights, float(likelihood - (weights @ correction + spread) / 2))
 
 
 def _kernel(a: Floats, prior_a: Floats, b: Floats, prior_b: Floats) -> Floats:

@@ -300,11 +300,10 @@ def test_missing_values_are_filled_in_and_flagged_and_every_target_row_is_scored
     pd.testing.assert_series_equal(scored["height"], target["height"])
     data = json.loads((tmp_path / "run" / "result.json").read_text())["data"]
     assert (data["source"]["rows"], data["source"]["skipped"], data["target"]["rows"]) == (598, 2, 400)
-    instead = "the source's median instead and a flag"
     assert {use["name"]: (use["kind"], use["became"], use["features"]) for use in data["columns"]} == {
-        "width": ("number", f"as it is; 0.167 % missing in source, 0.25 % in target: {instead}", 2),
-        "height": ("number", f"as it is; 0 % missing in source, 5.25 % in target: {instead}", 2),
-        "weight": ("number", f"as it is; 0 % missing in source, 0.25 % in target: {instead}", 2),
+        "width": ("number", "as it is; 0.167 % missing (target 0.25 %): median and a flag", 2),
+        "height": ("number", "as it is; 0 % missing (target 5.25 %): median and a flag", 2),
+        "weight": ("number", "as it is; 0 % missing (target 0.25 %): median and a flag", 2),
         "town": ("not in target", "not used: not in target", 0),
     }
     shown = " ".join(done.output.split())

@@ -43,8 +43,8 @@ def pictures(tmp_path_factory):
     return folder
 
 
-def new_rows(scored):
-    return set(scored.loc[scored["novelty_score"].nlargest(12).index, "id"])
+def new_rows(scored, id_name):
+    return set(scored.loc[scored["novelty_score"].nlargest(12).index, id_name])
 
 
 @pytest.mark.slow
@@ -54,14 +54,14 @@ def test_folders_of_pictures_from_the_command_line(pictures, vision, tmp_path):
     assert done.exit_code == 0, done.output
     assert "apple" in done.output and "image column 'image' through" in " ".join(done.output.split())
     scored = pd.read_parquet(tmp_path / "run" / "scored_target.parquet")
-    assert new_rows(scored) == {f"{i}.png" for i in range(48, 60)}
+    assert new_rows(scored, "image") == {f"{i}.png" for i in range(48, 60)}
     page = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
     assert "data:image/jpeg;base64," in page and "59.png" in page
     done = call("score", tmp_path / "run", pictures / "batch", "--out", tmp_path / "again.csv")
     assert done.exit_code == 0, done.output
     again = pd.read_csv(tmp_path / "again.csv")
     np.testing.assert_allclose(again["novelty_score"], scored["novelty_score"], atol=1e-5)
-    assert again["id"].tolist() == scored["id"].tolist()
+    assert again["image"].tolist() == scored["image"].tolist()
 
 
 @pytest.mark.slow
@@ -75,11 +75,11 @@ def test_a_table_of_picture_paths_gives_what_the_folder_gives(pictures, vision, 
     done = call("fit", pictures / "known.csv", pictures / "batch.csv", *given, *QUICK, "--out", tmp_path / "run")
     assert done.exit_code == 0, done.output  # though the source has no column of ids
     scored = pd.read_parquet(tmp_path / "run" / "scored_target.parquet")
-    assert new_rows(scored) == set(map(str, range(48, 60)))
+    assert new_rows(scored, "nr") == set(range(48, 60)), "ids keep their name and type"
     given = {"encoder": str(vision["resnet"]), "fpr": 0.1, "parameters": {"max_steps": 300}}
     result = openset.run(pictures / "known", pictures / "batch", **given)
     np.testing.assert_array_equal(result.scored.novelty_score, scored["novelty_score"])
-    assert result.summary.data.features.kind == "image"
+    assert [entry.kind for entry in result.summary.data.encoded] == ["image"]
 
 
 @pytest.mark.slow
@@ -117,7 +117,7 @@ def test_text_from_the_command_line(bert, tmp_path):
     done = call(*fit, "--encoder", bert, *QUICK)
     assert done.exit_code == 0, done.output
     scored = pd.read_parquet(tmp_path / "run" / "scored_target.parquet")
-    assert new_rows(scored) == set(range(48, 60))
+    assert new_rows(scored, "nr") == set(range(48, 60))
     page = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
     assert "zebra 4711 xylophone 50" in page
     assert call("report", tmp_path / "run", "--no-examples").exit_code == 0

@@ -92,7 +92,10 @@ def read_labelled(
 ) -> Records:
     """Rows whose labels arrived later, in the run's label column or another; they need no ids."""
     columns = _columns(replace(settings, id=None), columns_of(settings, fitted))
-    return read_table(data, label=label or settings.label, skip_bad=settings.skip_bad, **columns)
+    records = read_table(data, label=label or settings.label, skip_bad=settings.skip_bad, **columns)
+    if records.y is None:
+        raise ParameterError("no label column is named: pass ", Parameter("label", ...), ".")
+    return records
 
 
 def stream(

@@ -56,18 +56,10 @@ def browser():
 @pytest.fixture(scope="session")
 def problem_files(tmp_path_factory) -> Path:
     """Files of a small problem with a new class, and a run fitted on them in ``run``."""
-    import openset
-    from product_files import write_problem
+    from product_files import fit_problem, write_problem
 
     folder = tmp_path_factory.mktemp("problem")
     write_problem(folder)
-    result = openset.run(
-        folder / "source.parquet",
-        folder / "target.parquet",
-        label="kind",
-        id="rid",
-        method="mahalanobis",
-        parameters={"validation_fraction": 0.4},
-    )
+    result = fit_problem(folder)
     result.save(folder / "run")
     return folder

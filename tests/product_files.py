@@ -21,6 +21,20 @@ def make_rows(random, counts):
     return X[order], kinds[order]
 
 
+def fit_problem(folder):
+    """A quick run on source.parquet and target.parquet of a folder."""
+    import openset
+
+    return openset.run(
+        folder / "source.parquet",
+        folder / "target.parquet",
+        label="kind",
+        id="rid",
+        method="mahalanobis",
+        parameters={"validation_fraction": 0.4},
+    )
+
+
 def write_problem(folder):
     """source.parquet, target.parquet, target.csv, target.npz and labelled.csv."""
     random = np.random.default_rng(0)

@@ -5,18 +5,12 @@ from __future__ import annotations
 import pytest
 
 import openset
+from product_files import fit_problem
 
 
 @pytest.fixture(scope="package")
 def result(problem_files):
-    return openset.run(
-        problem_files / "source.parquet",
-        problem_files / "target.parquet",
-        label="kind",
-        id="rid",
-        method="mahalanobis",
-        parameters={"validation_fraction": 0.4},
-    )
+    return fit_problem(problem_files)
 
 
 @pytest.fixture(scope="package")

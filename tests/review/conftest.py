@@ -10,9 +10,8 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-import openset
 from openset.review.session import Session
-from product_files import frame, make_rows
+from product_files import fit_problem, frame, make_rows
 
 
 @pytest.fixture(scope="session")
@@ -24,14 +23,7 @@ def table_result(tmp_path_factory):
     X, kinds = make_rows(random, {"cat": 200, "dog": 240, "new": 60})
     target = frame(X, rid=[f"t{i}" for i in range(len(X))], town=np.where(kinds == "new", "Oslo", "Rome"))
     target.to_parquet(folder / "target.parquet")
-    result = openset.run(
-        folder / "source.parquet",
-        folder / "target.parquet",
-        label="kind",
-        id="rid",
-        method="mahalanobis",
-        parameters={"validation_fraction": 0.4},
-    )
+    result = fit_problem(folder)
     return result, kinds
 
 

@@ -189,22 +189,17 @@ def _bracket(tally: Tally, cut: float) -> tuple[int, int]:
     def at(count: int) -> float:
         return float(_cost(tally, np.array([count], dtype=np.float64))[0])
 
-    first, last = best, best
-    if at(low) <= cut:
-        first = low
-    else:
-        outside = low
-        while first - outside > 1:
-            middle = (first + outside) // 2
-            outside, first = (outside, middle) if at(middle) <= cut else (middle, first)
-    if at(high) <= cut:
-        last = high
-    else:
-        outside = high
-        while outside - last > 1:
-            middle = (last + outside) // 2
-            outside, last = (outside, middle) if at(middle) <= cut else (middle, last)
-    return first, last
+    def edge(outside: int) -> int:
+        """The last number on the way from the cheapest to ``outside`` that costs at most ``cut``."""
+        if at(outside) <= cut:
+            return outside
+        inside = best
+        while abs(outside - inside) > 1:
+            middle = (inside + outside) // 2
+            inside, outside = (middle, outside) if at(middle) <= cut else (inside, middle)
+        return inside
+
+    return edge(low), edge(high)
 
 
 def _cheapest(tally: Tally) -> int:

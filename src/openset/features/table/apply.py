@@ -141,12 +141,19 @@ def bucket(level: str, buckets: int) -> int:
     return zlib.crc32(level.encode("utf-8", "surrogatepass")) % buckets
 
 
+def cells_as(cells: Cells, kind: str, form: str) -> NDArray[Any]:
+    """Cells as numbers of a kind: seconds of dates (in this form) and of durations, 0 and 1 of booleans."""
+    if kind == "date":
+        return cells.times(form)
+    readers = {"boolean": cells.booleans, "duration": cells.durations, "number": cells.numbers}
+    return readers[kind]()
+
+
 def _read(column: TableColumn, cells: Cells) -> tuple[list[NDArray[Any]], NDArray[np.bool_], Counter[str]]:
     """The values of a column's features but its flag, which cells are missing, and levels that source lacks."""
     if column.kind == "category":
         return _indicators(column, cells)
-    readers = {"boolean": cells.booleans, "duration": cells.durations, "number": cells.numbers}
-    numbers = cells.times(column.form) if column.kind == "date" else readers[column.kind]()
+    numbers = cells_as(cells, column.kind, column.form)
     gaps = np.isnan(numbers) if numbers.dtype.kind == "f" else np.zeros(len(numbers), dtype=bool)
     if gaps.any():
         numbers = np.where(gaps, numbers.dtype.type(column.fill), numbers)

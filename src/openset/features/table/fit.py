@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from openset._utils.text import listed
 from openset.data.readers.cells import Cells
-from openset.features.table.apply import Table, date_parts, tamed, values_of
+from openset.features.table.apply import Table, cells_as, date_parts, tamed, values_of
 from openset.features.table.column_kinds import Kind, kind_of_cells, set_kind
 from openset.features.table.fitted import DATE_PARTS, FittedTable, TableColumn
 from openset.stats.column_checks import odd_columns
@@ -149,10 +149,7 @@ def _parts(seconds: NDArray[np.float64], origin: float) -> list[NDArray[np.float
 
 
 def _numbers(cells: Cells, kind: str, form: str) -> NDArray[np.floating]:
-    if kind == "date":
-        return cells.times(form)
-    readers = {"boolean": cells.booleans, "duration": cells.durations, "number": cells.numbers}
-    numbers = readers[kind]()
+    numbers = cells_as(cells, kind, form)
     return numbers if numbers.dtype.kind == "f" else numbers.astype(np.float64)
 
 

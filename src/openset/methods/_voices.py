@@ -10,6 +10,8 @@ target without labels:
   density ratios find those;
 - *agreement*: if the highest rows of both are the same, or those of the heads all lie far from source (as they do
   if the new class is larger than the rows looked at), both are heard;
+- *growth*: if known kinds are seen to have become many times as common, that alone makes rare kinds of source look
+  far and coherent, and neighbourhoods unmixed: coherence and mixing then say little against the heads;
 - *moved*: if most target rows lie where there is hardly any source, and alignment did not undo it, density ratios
   say nothing about single rows.
 
@@ -55,6 +57,8 @@ COHERENT = (0.16, 0.21)
 """Excess coherence from which distances begin to be heard, and from which they lead."""
 MIXED = (0.80, 0.86)
 """Mixing of the domains up to which distances lead, and from which on it says nothing against the heads."""
+_UNMIXED_BY_GROWTH, _FAR_BY_GROWTH = (2.5, 4.0), (5.0, 8.0)
+"""Growth of known kinds from which on it explains low mixing, or a group far from source, in part and in full."""
 _AGREEING = (0.50, 0.60)
 """Overlap of highest rows from which heads are heard beside leading distances, and from which fully."""
 _CONTAINED = (0.93, 1.0)
@@ -78,6 +82,7 @@ class Trust:
     agreement: float
     containment: float = 0.0
     mixing: float = 1.0
+    growth: float = 1.0
 
     @property
     def distances_lead(self) -> bool:
@@ -100,6 +105,7 @@ def weigh(
     agreement: float,
     containment: float = 0.0,
     mixing: float = 1.0,
+    growth: float = 1.0,
     *,
     moved: bool = False,
     undone: bool = False,
@@ -110,11 +116,15 @@ def weigh(
     1.0
     >>> weigh(coherence=0.4, agreement=0.1, moved=True).heads
     0.0
+    >>> weigh(coherence=0.4, agreement=0.1, growth=9.0).heads
+    1.0
     """
-    signs = (coherence, agreement, containment, mixing)
+    signs = (coherence, agreement, containment, mixing, growth)
     if moved and not undone:
         return Trust(0.0, 1.0, *signs)
-    distances = 1.0 if moved else max(_between(coherence, *COHERENT), 1 - _between(mixing, *MIXED))
+    far = _between(coherence, *COHERENT) * (1 - _between(growth, *_FAR_BY_GROWTH))
+    unmixed = (1 - _between(mixing, *MIXED)) * (1 - _between(growth, *_UNMIXED_BY_GROWTH))
+    distances = 1.0 if moved else max(far, unmixed)
     beside = max(
         _HEADS_BESIDE * _between(agreement, *_AGREEING), _HEADS_CONTAINED * _between(containment, *_CONTAINED)
     )
@@ -229,7 +239,8 @@ def fit_voices(
         stands_out = (stands_out + float(alone[-1])) / 2
     # in a moved batch the voices that hear the move count little; else they are better together
     weights = coherent / coherent.sum() if moved else np.full(len(heard), 1 / len(heard))
-    trust = partial(weigh, stands_out, mixing=mixing(*places), moved=moved, undone=undone)
+    growth = largest_growth(*places)
+    trust = partial(weigh, stands_out, mixing=mixing(*places), growth=growth, moved=moved, undone=undone)
     voices = _fused(heard, of_target, weights, space, some[1], head_score[kept[1]], trust)
     of_source = [each.source for each in heard]
     tested = calibrating = voices
@@ -248,7 +259,7 @@ def fit_voices(
             _all_distances(tested, source, kept[0], tested.pooled(of_source)),
             _all_distances(tested, target, kept[1], tested.pooled(of_target)),
         ),
-        largest_growth(*places),
+        growth,
     )
 
 

@@ -14,6 +14,8 @@ from openset.methods._distances import Views
 from openset.methods._voices import (
     _AGREEING,
     _CONTAINED,
+    _FAR_BY_GROWTH,
+    _UNMIXED_BY_GROWTH,
     COHERENT,
     FEWEST_ROWS,
     MIXED,
@@ -109,7 +111,24 @@ def test_heads_of_an_aligned_batch_prove_only_what_distances_agree_with():
     assert not weigh(0.0, 1.0, moved=True, undone=False).heads_prove
 
 
-FLAGS = {"moved": st.booleans(), "undone": st.booleans(), "containment": SHARES, "mixing": st.floats(0, 1.2)}
+def test_growth_of_known_kinds_explains_a_far_group_and_low_mixing():
+    """Rare kinds that became common are far from source and coherent; their neighbourhoods do not mix."""
+    for growth, lead in ((_FAR_BY_GROWTH[0], 1), (_FAR_BY_GROWTH[1], 0)):
+        assert weigh(COHERENT[1], 0.0, growth=growth).distances == lead
+    for growth, lead in ((_UNMIXED_BY_GROWTH[0], 1), (_UNMIXED_BY_GROWTH[1], 0)):
+        trust = weigh(0.0, 0.0, mixing=MIXED[0], growth=growth)
+        assert trust.distances == lead and trust.growth == growth
+        assert not trust.is_mixed, "the verdict stays limited: nothing can be proved there"
+    assert weigh(0.0, 0.0, growth=99.0, moved=True).heads == 0, "growth does not explain a move"
+
+
+FLAGS = {
+    "moved": st.booleans(),
+    "undone": st.booleans(),
+    "containment": SHARES,
+    "mixing": st.floats(0, 1.2),
+    "growth": st.floats(1, 20),
+}
 
 
 @given(st.floats(-1, 1), SHARES, st.fixed_dictionaries(FLAGS))

@@ -58,7 +58,7 @@ def test_a_moved_batch_is_stated_and_aligned_and_its_new_rows_rank_first(n_colum
     assert model.alignment_.before.is_moved and not model.alignment_.after.is_moved
     assert model.resolved_parameters_["align"] == model.alignment_.name == "classes"
     trust = model.voices_.trust
-    signs = (trust.coherence, trust.agreement, trust.containment, trust.mixing)
+    signs = (trust.coherence, trust.agreement, trust.containment, trust.mixing, trust.growth)
     assert trust == weigh(*signs, moved=True, undone=True) and trust.distances == 1
     assert model.novelty_test_.limit == "aligned" and model.novelty_test_.code in ("stands_out", "nothing")
     assert auprc(IS_NEW, model.novelty_score(target)) > 0.95

@@ -44,12 +44,16 @@ def test_a_method_without_a_test_proves_nothing(estimate, code):
     assert give_verdict(estimate).code == "nothing", "no row is called new"
 
 
-@pytest.mark.parametrize(("p_value", "code"), [(0.01, "found"), (0.011, "probable"), (0.05, "probable")])
-def test_a_proof_has_its_share_and_its_assumption(p_value, code):
-    verdict = give_verdict(ESTIMATE, replace(TEST, p_value=p_value), n_called=78, n_groups=1)
+@pytest.mark.parametrize(
+    ("p_value", "tolerated", "code"), [(1e-5, 24.0, "found"), (0.011, 15.0, "probable"), (0.05, 12.0, "probable")]
+)
+def test_a_proof_has_its_share_and_its_assumption(p_value, tolerated, code):
+    test = replace(TEST, p_value=p_value, tolerated_ratio=tolerated)
+    verdict = give_verdict(ESTIMATE, test, n_called=78, n_groups=1)
     assert verdict.code == code and "at least 1.0 % of the target; 78 rows are called new" in verdict.sentence
     assert ("probably" in verdict.sentence) is (code == "probable")
-    assert verdict.caveat.startswith(f"p = {p_value:.2g}. A. The least share is 1.0 % for 12 times.")
+    proved = f"A new class is proved up to {tolerated:.1f} times."
+    assert verdict.caveat.startswith(f"p = {p_value:.2g}. A. {proved} The least share is 1.0 % for 12 times.")
 
 
 def test_a_group_that_stands_out_carries_the_number_that_matters():

@@ -116,14 +116,24 @@ TEST = NoveltyTest(0.5, 12.0, Counts(0, 10, 5, 10))
 
 @pytest.mark.parametrize(
     ("p", "tolerated", "limit", "code"),
-    [(0.01, 15.0, "", "found"), (0.011, 13.0, "", "probable"), (0.05, 12.0, "", "probable"),
-     (0.06, 11.9, "", "stands_out"), (0.06, 4.0, "", "stands_out"), (0.9, 3.9, "", "nothing"),
+    [(1e-9, 24.0, "", "found"), (1e-9, 23.9, "", "probable"), (0.05, 12.0, "", "probable"),
+     (0.06, 11.9, "", "stands_out"), (0.06, 4.81, "", "stands_out"), (0.9, 4.7, "", "nothing"),
      (1.0, 0.0, "", "nothing"), (0.001, 15.0, "aligned", "stands_out"), (0.001, 15.0, "unmixed", "stands_out"),
      (1.0, 0.0, "unmixed", "nothing"), (0.001, 15.0, "moved", "cannot_tell"), (1.0, 0.0, "moved", "cannot_tell"),
      (0.001, 99.0, "half", "cannot_tell")],
 )  # fmt: skip
 def test_codes(p, tolerated, limit, code):
     assert replace(TEST, p_value=p, tolerated_ratio=tolerated, limit=limit).code == code
+
+
+@given(st.floats(1, 50), st.floats(1, 50), st.floats(0, 100))
+def test_a_larger_ratio_never_makes_a_stronger_word(one, other, tolerated):
+    words = ("nothing", "stands_out", "probable", "found")
+    low, high = (
+        words.index(NoveltyTest(0.01 if tolerated >= ratio else 0.2, ratio, TEST.counts, tolerated).code)
+        for ratio in sorted((one, other))
+    )
+    assert low >= high
 
 
 def test_few_rows_prove_nothing_and_do_not_fail():

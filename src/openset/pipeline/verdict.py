@@ -118,7 +118,10 @@ def _nearly(test: NoveltyTest) -> str:
 
 def _proof(fraction: ShareEstimate, test: NoveltyTest) -> str:
     lows = ", ".join(f"{100 * low:.1f} % for {ratio}" for ratio, low in fraction.profile.items())
-    return f"p = {test.p_value:.2g}. {fraction.assumptions} The least share is {lows} times. {LOOK}"
+    return (
+        f"p = {test.p_value:.2g}. {fraction.assumptions} A new class is proved up to {test.tolerated_ratio:.1f} "
+        f"times. The least share is {lows} times. {LOOK}"
+    )
 
 
 def _rows_needed(model: Any) -> int:

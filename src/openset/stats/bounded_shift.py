@@ -4,6 +4,7 @@ Walk down all rows from the highest score. If nothing is new, and the density of
 most B times that of source rows, then each next row is a source row with a chance of at least n / (n + B·m), for
 n source and m target rows. So the number of target rows before the first source row, before the second, and so on
 is at most that of a series of independent draws with that chance. Long runs of target rows prove that α > 0.
+The evidence of a count is the B up to which it would be a rare event by itself; the strongest one is tested.
 With a share α of new rows, at most a binomial number of them may come before all others. Nothing else is assumed.
 
 Nothing is drawn at random and no threshold is chosen on other rows, so the same scores give the same answer, and
@@ -18,14 +19,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import brentq
 from scipy.signal import convolve
+from scipy.special import betaincinv
 from scipy.stats import binom, nbinom
 
 from openset.stats.neighbours import evenly_spaced
 
 RUNGS = (1, 2, 3, 5, 8, 13, 21, 34)
 """The source rows, counted from the highest score, before which target rows are counted."""
-_REFERENCE = 12.0
-"""The ratio that the evidence of single rungs is compared at; the same for every B, so that B only changes p."""
+_RUNG_LEVEL = 0.02
+"""The chance at which rungs are compared; the same for every B, so that B only changes p."""
 _MOST_A_ROW = 10
 """Target rows for each source row beyond which more add nothing: the source rows are what limits the test."""
 _TAIL = 1e-12
@@ -81,17 +83,20 @@ class Ladder:
         rung, above = int(self.rungs[self.best]), int(self.above[self.best])
         return Counts(rung - 1, self.n_source, above, self.n_target)
 
-    def _evidence(self) -> NDArray[np.float64]:
-        """−log of the chance of each rung's count at the reference ratio."""
-        return -nbinom.logsf(self.above - 1, self.rungs, _chance(self, _REFERENCE))
+    def _evidence(self, above: NDArray[np.intp] | None = None) -> NDArray[np.float64]:
+        """The density ratio up to which each rung's count, by itself, has a chance of at most the rung level."""
+        above = self.above if above is None else above
+        # P(count ≥ k) of a negative binomial is an incomplete beta function of the chance of a target row
+        chance = np.asarray(betaincinv(np.maximum(above, 1), self.rungs, _RUNG_LEVEL))
+        return np.where(above > 0, chance / (1 - chance) * self.n_source / max(self.n_target, 1), 0.0)
 
     def limits(self) -> NDArray[np.intp]:
         """The smallest count on each rung that is as strong evidence as the strongest one here."""
-        strongest, chance = self._evidence().max(initial=0.0), _chance(self, _REFERENCE)
+        strongest = self._evidence().max(initial=0.0)
         low, high = np.zeros(len(self.rungs), np.intp), np.full(len(self.rungs), self.n_target + 1)
         while (low < high).any():
             middle = (low + high) // 2
-            enough = -nbinom.logsf(middle - 1, self.rungs, chance) >= strongest - 1e-9
+            enough = self._evidence(middle) >= strongest * (1 - 1e-9)
             low, high = np.where(enough, low, middle + 1), np.where(enough, middle, high)
         return low
 
@@ -104,7 +109,7 @@ def novelty_p_value(ladder: Ladder, max_density_ratio: float, share: float = 0.0
     >>> source, target = np.arange(2000.0), np.r_[np.arange(1940.0), np.full(60, 9999.0)]
     >>> ladder = Ladder.of(source, target)
     >>> [round(novelty_p_value(ladder, ratio), 3) for ratio in (3, 12, 30)]
-    [0.0, 0.037, 0.997]
+    [0.0, 0.018, 0.981]
     """
     if not len(ladder.rungs) or not ladder.n_target or not ladder.above.any():
         return 1.0
@@ -129,7 +134,7 @@ def share_lower_bound(ladder: Ladder, max_density_ratio: float, confidence: floa
 
     >>> ladder = Ladder.of(np.arange(2000.0), np.r_[np.arange(1800.0), np.full(200, 9999.0)])
     >>> round(share_lower_bound(ladder, 12), 3)
-    0.077
+    0.078
     """
     error = 1 - confidence
     if novelty_p_value(ladder, max_density_ratio) > error:
@@ -159,7 +164,7 @@ def smallest_noticed(n_source: int, n_target: int, max_density_ratio: float, err
     """The smallest share of a perfectly separate new class that is proved with so many rows; 1 if none is.
 
     >>> round(smallest_noticed(2000, 2000, 12), 3), round(smallest_noticed(200, 200, 12), 3)
-    (0.028, 0.255)
+    (0.026, 0.25)
     """
     if not n_source or not n_target:
         return 1.0

@@ -24,12 +24,12 @@ from openset.stats.shares import ShareEstimate, unmixed_share
 MAX_DENSITY_RATIO = 12.0
 """The bound on the background shift where none can be read off the rows: about .92/.08, as in the paper."""
 PROFILE = (1.0, 3.0, 12.0, 30.0)
-SURE, LIKELY = 0.01, 0.05
-"""The largest p-values of "new class found" and "probably a new class"."""
+LIKELY = 0.05
+"""The largest p-value of "probably a new class"."""
 MOST_NOVEL = 0.5
 """A larger share is no new class but a batch that moved, or other data."""
-STANDS_OUT = 4.0
-"""A group stands out if no known kind that became up to this many times as common explains it."""
+FOUND, STANDS_OUT = 2.0, 0.4
+"""A new class is found if it is proved at this many times the assumed ratio; a group stands out if at this part."""
 _BULK = (0.2, 0.4)
 """Between these shares of the highest target rows the shift of known kinds is read: most new ones are above."""
 _MARGIN, _MARGIN_BEYOND, _MARGIN_OF_CLUSTERS, _LARGEST_RATIO = 6.0, 1.25, 1.5, 100.0
@@ -59,15 +59,16 @@ class NoveltyTest:
     def code(self) -> str:
         """The answer: ``found``, ``probable``, ``stands_out``, ``nothing`` or ``cannot_tell``.
 
-        ``found`` for p ≤ .01, ``probable`` for p ≤ .05, ``stands_out`` if known kinds that became four times as
-        common do not explain it. An aligned or unmixed batch is ``stands_out`` at most, a moved one
-        ``cannot_tell``.
+        ``probable`` if it is proved (p ≤ .05) for known kinds that became ``max_density_ratio`` times as common,
+        ``found`` if for twice that ratio, ``stands_out`` if for .4 of it. What is least sure is the ratio, so each
+        word is a factor of two or more of it wide. An aligned or unmixed batch is ``stands_out`` at most, a
+        moved one ``cannot_tell``.
         """
         if self.limit in ("moved", "half", "seen"):
             return "cannot_tell"
         if self.p_value <= LIKELY and not self.limit:
-            return "found" if self.p_value <= SURE else "probable"
-        return "stands_out" if self.tolerated_ratio >= STANDS_OUT else "nothing"
+            return "found" if self.tolerated_ratio >= FOUND * self.max_density_ratio else "probable"
+        return "stands_out" if self.tolerated_ratio >= STANDS_OUT * self.max_density_ratio else "nothing"
 
 
 @dataclass(frozen=True)
@@ -105,7 +106,7 @@ def novelty_verdict(
     >>> source, target = random.normal(size=2000), [*random.normal(size=900), *random.normal(8, 1, size=100)]
     >>> verdict = novelty_verdict(source, target, max_density_ratio=12)
     >>> verdict.test.code, round(verdict.fraction.low, 3)
-    ('found', 0.074)
+    ('found', 0.075)
     """
     check_number("confidence", confidence, low=0.5, high=1, open_high=True)
     if not isinstance(max_density_ratio, str):

@@ -10,8 +10,8 @@ target without labels:
   density ratios find those;
 - *agreement*: if the highest rows of both are the same, or those of the heads all lie far from source (as they do
   if the new class is larger than the rows looked at), both are heard;
-- *growth*: if known kinds are seen to have become many times as common, that alone makes rare kinds of source look
-  far and coherent, and neighbourhoods unmixed: coherence and mixing then say little against the heads;
+- *growth*: if known kinds are seen to have become many times as common, that alone makes kinds that are rare in
+  source far and coherent, and neighbourhoods unmixed: coherence and mixing then say little against the heads;
 - *moved*: if most target rows lie where there is hardly any source, and alignment did not undo it, density ratios
   say nothing about single rows.
 

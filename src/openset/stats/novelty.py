@@ -29,7 +29,7 @@ LIKELY = 0.05
 MOST_NOVEL = 0.5
 """A larger share is no new class but a batch that moved, or other data."""
 FOUND, STANDS_OUT = 2.0, 0.4
-"""A new class is found if it is proved at this many times the assumed ratio; a group stands out if at this part."""
+"""A new class is found if proved at this many times the assumed ratio, a group stands out if at this part of it."""
 _BULK = (0.2, 0.4)
 """Between these shares of the highest target rows the shift of known kinds is read: most new ones are above."""
 _MARGIN, _MARGIN_BEYOND, _MARGIN_OF_CLUSTERS, _LARGEST_RATIO = 6.0, 1.25, 1.5, 100.0
@@ -60,8 +60,8 @@ class NoveltyTest:
         """The answer: ``found``, ``probable``, ``stands_out``, ``nothing`` or ``cannot_tell``.
 
         ``probable`` if it is proved (p ≤ .05) for known kinds that became ``max_density_ratio`` times as common,
-        ``found`` if for twice that ratio, ``stands_out`` if for .4 of it. What is least sure is the ratio, so each
-        word is a factor of two or more of it wide. An aligned or unmixed batch is ``stands_out`` at most, a
+        ``found`` if for twice that ratio, ``stands_out`` if for .4 of it. The ratio is what is least sure, so
+        each word is a factor of two or more wide. An aligned or unmixed batch is ``stands_out`` at most, a
         moved one ``cannot_tell``.
         """
         if self.limit in ("moved", "half", "seen"):

@@ -29,7 +29,7 @@ LIKELY = 0.05
 MOST_NOVEL = 0.5
 """A larger share is no new class but a batch that moved, or other data."""
 FOUND, STANDS_OUT = 2.0, 0.4
-"""A new class is found if proved at this many times the assumed ratio, a group stands out if at this part of it."""
+"""A new class is found if proved at this many times the assumed ratio; a group stands out if at this part."""
 _BULK = (0.2, 0.4)
 """Between these shares of the highest target rows the shift of known kinds is read: most new ones are above."""
 _MARGIN, _MARGIN_BEYOND, _MARGIN_OF_CLUSTERS, _LARGEST_RATIO = 6.0, 1.25, 1.5, 100.0

@@ -14,8 +14,7 @@ from openset.methods._distances import Views
 from openset.methods._voices import (
     _AGREEING,
     _CONTAINED,
-    _FAR_BY_GROWTH,
-    _UNMIXED_BY_GROWTH,
+    _GROWN,
     COHERENT,
     FEWEST_ROWS,
     MIXED,
@@ -111,14 +110,16 @@ def test_heads_of_an_aligned_batch_prove_only_what_distances_agree_with():
     assert not weigh(0.0, 1.0, moved=True, undone=False).heads_prove
 
 
-def test_growth_of_known_kinds_explains_a_far_group_and_low_mixing():
-    """Rare kinds that became common are far from source and coherent; their neighbourhoods do not mix."""
-    for growth, lead in ((_FAR_BY_GROWTH[0], 1), (_FAR_BY_GROWTH[1], 0)):
-        assert weigh(COHERENT[1], 0.0, growth=growth).distances == lead
-    for growth, lead in ((_UNMIXED_BY_GROWTH[0], 1), (_UNMIXED_BY_GROWTH[1], 0)):
-        trust = weigh(0.0, 0.0, mixing=MIXED[0], growth=growth)
-        assert trust.distances == lead and trust.growth == growth
-        assert not trust.is_mixed, "the verdict stays limited: nothing can be proved there"
+def test_growth_of_known_kinds_explains_low_mixing_and_a_far_group_in_such_a_batch():
+    """Rare kinds that became common are far from source and coherent, and their neighbourhoods do not mix."""
+    for growth, lead in ((_GROWN[0], 1), (_GROWN[1], 0)):
+        for coherence in (0.0, COHERENT[1]):
+            trust = weigh(coherence, 0.0, mixing=MIXED[0], growth=growth)
+            assert trust.distances == lead and trust.growth == growth
+            assert not trust.is_mixed, "the verdict stays limited: nothing can be proved there"
+    assert weigh(COHERENT[1], 0.0, mixing=MIXED[1], growth=99.0).distances == 1, (
+        "where domains mix, a group counts"
+    )
     assert weigh(0.0, 0.0, growth=99.0, moved=True).heads == 0, "growth does not explain a move"
 
 

@@ -10,8 +10,8 @@ target without labels:
   density ratios find those;
 - *agreement*: if the highest rows of both are the same, or those of the heads all lie far from source (as they do
   if the new class is larger than the rows looked at), both are heard;
-- *growth*: if known kinds are seen to have become many times as common, that alone makes kinds that are rare in
-  source far and coherent, and neighbourhoods unmixed: coherence and mixing then say little against the heads;
+- *growth*: if known kinds are seen to have become several times as common, that alone can make neighbourhoods
+  unmixed, and kinds that are rare in source far and coherent: neither then speaks against the heads;
 - *moved*: if most target rows lie where there is hardly any source, and alignment did not undo it, density ratios
   say nothing about single rows.
 
@@ -57,8 +57,8 @@ COHERENT = (0.16, 0.21)
 """Excess coherence from which distances begin to be heard, and from which they lead."""
 MIXED = (0.80, 0.86)
 """Mixing of the domains up to which distances lead, and from which on it says nothing against the heads."""
-_UNMIXED_BY_GROWTH, _FAR_BY_GROWTH = (2.5, 4.0), (5.0, 8.0)
-"""Growth of known kinds from which on it explains low mixing, or a group far from source, in part and in full."""
+_GROWN = (2.5, 4.0)
+"""Growth of known kinds from which on it explains low mixing, in part and in full."""
 _AGREEING = (0.50, 0.60)
 """Overlap of highest rows from which heads are heard beside leading distances, and from which fully."""
 _CONTAINED = (0.93, 1.0)
@@ -116,15 +116,16 @@ def weigh(
     1.0
     >>> weigh(coherence=0.4, agreement=0.1, moved=True).heads
     0.0
-    >>> weigh(coherence=0.4, agreement=0.1, growth=9.0).heads
-    1.0
+    >>> [weigh(coherence=0.4, agreement=0.1, mixing=0.7, growth=growth).heads for growth in (1.0, 9.0)]
+    [0.0, 1.0]
     """
     signs = (coherence, agreement, containment, mixing, growth)
     if moved and not undone:
         return Trust(0.0, 1.0, *signs)
-    far = _between(coherence, *COHERENT) * (1 - _between(growth, *_FAR_BY_GROWTH))
-    unmixed = (1 - _between(mixing, *MIXED)) * (1 - _between(growth, *_UNMIXED_BY_GROWTH))
-    distances = 1.0 if moved else max(far, unmixed)
+    unmixed, grown = 1 - _between(mixing, *MIXED), _between(growth, *_GROWN)
+    # where growth explains why domains do not mix, it explains a group far from source too
+    against = max(_between(coherence, *COHERENT) * (1 - unmixed * grown), unmixed * (1 - grown))
+    distances = 1.0 if moved else against
     beside = max(
         _HEADS_BESIDE * _between(agreement, *_AGREEING), _HEADS_CONTAINED * _between(containment, *_CONTAINED)
     )

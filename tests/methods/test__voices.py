@@ -117,9 +117,7 @@ def test_growth_of_known_kinds_explains_low_mixing_and_a_far_group_in_such_a_bat
             trust = weigh(coherence, 0.0, mixing=MIXED[0], growth=growth)
             assert trust.distances == lead and trust.growth == growth
             assert not trust.is_mixed, "the verdict stays limited: nothing can be proved there"
-    assert weigh(COHERENT[1], 0.0, mixing=MIXED[1], growth=99.0).distances == 1, (
-        "where domains mix, a group counts"
-    )
+    assert weigh(COHERENT[1], 0.0, mixing=MIXED[1], growth=99.0).distances == 1, "a group counts"
     assert weigh(0.0, 0.0, growth=99.0, moved=True).heads == 0, "growth does not explain a move"
 
 

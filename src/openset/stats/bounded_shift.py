@@ -90,13 +90,17 @@ class Ladder:
         chance = np.asarray(betaincinv(np.maximum(above, 1), self.rungs, _RUNG_LEVEL))
         return np.where(above > 0, chance / (1 - chance) * self.n_source / max(self.n_target, 1), 0.0)
 
-    def limits(self) -> NDArray[np.intp]:
-        """The smallest count on each rung that is as strong evidence as the strongest one here."""
-        strongest = self._evidence().max(initial=0.0)
+    def limits(self, share: float = 0.0) -> NDArray[np.intp]:
+        """The smallest count on each rung that is as strong evidence as the strongest one here.
+
+        Of a count, the rows of the given novel share are expected anyway; evidence is what is beyond them.
+        """
+        expected = round(share * self.n_target)
+        strongest = self._evidence(self.above - expected).max(initial=0.0)
         low, high = np.zeros(len(self.rungs), np.intp), np.full(len(self.rungs), self.n_target + 1)
         while (low < high).any():
             middle = (low + high) // 2
-            enough = self._evidence(middle) >= strongest * (1 - 1e-9)
+            enough = self._evidence(middle - expected) >= strongest * (1 - 1e-9)
             low, high = np.where(enough, low, middle + 1), np.where(enough, middle, high)
         return low
 
@@ -113,7 +117,7 @@ def novelty_p_value(ladder: Ladder, max_density_ratio: float, share: float = 0.0
     """
     if not len(ladder.rungs) or not ladder.n_target or not ladder.above.any():
         return 1.0
-    limits, chance = ladder.limits(), _chance(ladder, max_density_ratio)
+    limits, chance = ladder.limits(share), _chance(ladder, max_density_ratio)
     if not limits.all():  # no count is as weak evidence as that
         return 1.0
     # counts[y] is the chance of y target rows so far, and of no rung with strong evidence
@@ -134,7 +138,7 @@ def share_lower_bound(ladder: Ladder, max_density_ratio: float, confidence: floa
 
     >>> ladder = Ladder.of(np.arange(2000.0), np.r_[np.arange(1800.0), np.full(200, 9999.0)])
     >>> round(share_lower_bound(ladder, 12), 3)
-    0.078
+    0.073
     """
     error = 1 - confidence
     if novelty_p_value(ladder, max_density_ratio) > error:
@@ -143,7 +147,7 @@ def share_lower_bound(ladder: Ladder, max_density_ratio: float, confidence: floa
     def beyond(share: float) -> float:
         return float(np.log(novelty_p_value(ladder, max_density_ratio, share) / error))
 
-    most = ladder.counts.target_above / ladder.n_target
+    most = int(ladder.above.max()) / ladder.n_target
     return float(brentq(beyond, 0.0, most, xtol=_PRECISION)) if beyond(most) > 0 else most
 
 

@@ -121,9 +121,13 @@ def load_problem(run: Run, data_dir: Path | None) -> BenchProblem:
 @functools.lru_cache(maxsize=1)
 def _problem_of(run: Run, data_dir: Path | None) -> BenchProblem:
     """The last problem stays in memory: runs come split by split, so the methods of a split share it."""
-    encoder = {"encoder": run.encoder} if run.encoder else {}
     options = json.loads(run.options)
-    return build_problem(run.dataset, run.setting, run.novel, run.seed, data_dir, **options, **encoder)
+    return build_problem(run.dataset, run.setting, run.novel, run.seed, data_dir, **options, **encoder_of(run))
+
+
+def encoder_of(run: Run) -> dict[str, str]:
+    """The encoder as an option of the source, if the run has one."""
+    return {"encoder": run.encoder} if run.encoder else {}
 
 
 def _heads(model: Any, problem: BenchProblem) -> list[dict[str, Any]]:

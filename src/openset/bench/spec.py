@@ -68,6 +68,8 @@ REFERENCE = "color"
 NO_PRESET = "none"
 PLAIN_NEEDS = ("nothing", "target rows")
 """What the registry says of methods that need a table of features and nothing else."""
+ENCODING_OPTIONS = ("pooling", "max_tokens")
+"""Options of a text encoder, which a stand-in with features of its own does not have."""
 LARGEST_SEED = 2**63 - 1
 """SQLite holds no larger integer."""
 
@@ -97,7 +99,7 @@ class ProblemSpec:
         """The label, or the dataset with what sets it apart; the same for all values of a swept option."""
         if self.label:
             return self.label
-        options = [f"{key}={value}" for key, value in self.options.items() if key != self.swept]
+        options = [_described(key, value) for key, value in self.options.items() if key != self.swept]
         extras = [*([self.encoder] if self.encoder else []), *options]
         return f"{self.dataset} ({', '.join(extras)})" if extras else self.dataset
 
@@ -112,9 +114,15 @@ class ProblemSpec:
             return replace(self, novel=self.novel or source.novel)
         preset = source.preset or self.preset
         novel = tuple(name for name in self.novel if name in source.novel) or source.novel
-        stand_in = replace(self, dataset=source.name, encoder=None, novel=novel, preset=preset, label="")
+        options = {key: value for key, value in self.options.items() if key not in ENCODING_OPTIONS}
+        own = replace(self, dataset=source.name, encoder=None, novel=novel, options=options)
+        stand_in = replace(own, preset=preset, label="")
         settings = f", settings of {preset}" if preset else ""
         return replace(stand_in, label=f"{stand_in.title}{settings}")
+
+
+def _described(option: str, value: Any) -> str:
+    return f"{option} by class" if isinstance(value, Mapping) else f"{option}={value}"
 
 
 @dataclass(frozen=True)

@@ -42,7 +42,7 @@ class ProblemSource:
 
     ``build(setting, novel, seed, data_dir, **options)`` returns a :class:`BenchProblem`. ``novel`` lists the new
     classes that are used if a spec lists none. ``files`` must exist in the data folder (``*`` matches any
-    characters); if they do not, the source ``stand_in`` is used instead.
+    characters, and of ``"a or b"`` one must exist); if they do not, the source ``stand_in`` is used instead.
     """
 
     name: str
@@ -57,8 +57,11 @@ class ProblemSource:
     """Whether the target comes from elsewhere, so that all its rows may have moved."""
     preset: str = ""
     """The preset to use instead of that of the dataset it replaces."""
-    prepare: Callable[[Path | None, str | None, bool], object] | None = None
-    """``prepare(data_dir, encoder, show_progress)`` does, once, the work that all its problems share."""
+    caveat: str = ""
+    """What a reader of its results must know: stands on every page that has them."""
+    prepare: Callable[..., object] | None = None
+    """``prepare(data_dir, show_progress, encoder=…, **options)`` does, once, the work that its problems share.
+    ``encoder`` is passed where a spec has one."""
     solve: Callable[..., dict[str, float]] | None = None
     """``solve(method, problem, **options)`` returns the metrics of an exact solution; nothing is fitted."""
     is_user_data: bool = False
@@ -67,7 +70,12 @@ class ProblemSource:
 
     def missing_files(self, data_dir: Path | None) -> list[str]:
         """Those of ``files`` that are not in the data folder."""
-        return [name for name in self.files if data_dir is None or next(data_dir.glob(name), None) is None]
+        return [name for name in self.files if data_dir is None or not _is_in(data_dir, name)]
+
+
+def _is_in(data_dir: Path, names: str) -> bool:
+    """Whether one of the files, as ``"a or b"``, is in the data folder."""
+    return any(next(data_dir.glob(name), None) is not None for name in names.split(" or "))
 
 
 _SOURCES: dict[str, ProblemSource] = {}

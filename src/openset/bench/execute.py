@@ -22,8 +22,10 @@ from openset.bench.runs import Run, RunResult
 from openset.learn.memory import TrainingMemory
 from openset.methods._network import NetworkClassifier
 from openset.registry import get_method
+from openset.shift.problem_checks import separability
 from openset.stats.metrics import auprc, auroc, evaluate, oscr, top1
 
+ORACLE_FOLDS = 5
 _TRAINING = TrainingMemory()
 """Source-only, MSP, entropy, maximum logit and energy follow each other in a split, and share one training."""
 
@@ -62,6 +64,7 @@ def _fitted(run: Run, data_dir: Path | None) -> RunResult:
         metrics={
             **metrics,
             **({"best_head_auprc": max(tested)} if tested else {}),
+            **_oracle_of(_split_of(run), data_dir),
             "novel_fraction": problem.novel_fraction,
             "estimated_fraction": estimate.value,
             "estimated_low": estimate.low,
@@ -111,11 +114,17 @@ def _solved(solve: Callable[..., dict[str, float]], run: Run, data_dir: Path | N
 def forget_problems() -> None:
     """Forget the problem in memory: the user may have changed its file."""
     _problem_of.cache_clear()
+    _oracle_of.cache_clear()
 
 
 def load_problem(run: Run, data_dir: Path | None) -> BenchProblem:
     """Build the problem of a run."""
-    return _problem_of(replace(run, method="", parameters=""), data_dir)  # equal for all methods of a split
+    return _problem_of(_split_of(run), data_dir)
+
+
+def _split_of(run: Run) -> Run:
+    """The run without its method: equal for all methods of a split."""
+    return replace(run, method="", parameters="")
 
 
 @functools.lru_cache(maxsize=1)
@@ -123,6 +132,23 @@ def _problem_of(run: Run, data_dir: Path | None) -> BenchProblem:
     """The last problem stays in memory: runs come split by split, so the methods of a split share it."""
     options = json.loads(run.options)
     return build_problem(run.dataset, run.setting, run.novel, run.seed, data_dir, **options, **encoder_of(run))
+
+
+@functools.lru_cache(maxsize=1)
+def _oracle_of(run: Run, data_dir: Path | None) -> dict[str, float]:
+    """AUROC and AUPRC of a classifier that is given the labels of source and target, out of fold on the target.
+
+    Nothing where the rows are no table, or hold too few new ones for the folds.
+    """
+    problem = _problem_of(run, data_dir)
+    is_novel = problem.y_target == problem.novel_label
+    if problem.X.ndim != 2 or min(is_novel.sum(), (~is_novel).sum()) < ORACLE_FOLDS:
+        return {}
+    known, novel = problem.X_target[~is_novel], problem.X_target[is_novel]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # more steps of the classifier change no digit that a table prints
+        found = separability(known, novel, X_source=problem.X, folds=ORACLE_FOLDS)
+    return {"oracle_auroc": found.auroc, "oracle_auprc": found.auprc}
 
 
 def encoder_of(run: Run) -> dict[str, str]:

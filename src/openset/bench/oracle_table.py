@@ -15,7 +15,7 @@ def oracle_table(results: Results) -> Table | None:
     sections = [
         Section(block.title, tuple(_line(novel, values) for novel, values in found.items()))
         for block in results.blocks
-        if (found := _by_novel(planned_for[block.problem, block.x, block.setting]))
+        if (found := _by_novel(planned_for.get((block.problem, block.x, block.setting), [])))
     ]
     if not sections:
         return None

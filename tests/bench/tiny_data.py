@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import csv
+import io
 import zipfile
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from PIL import Image
 
-from features.tiny_models import save_text_model
+from features.tiny_models import save_text_model, save_tokenizer
 from official_files import whole_cifar, write_amazon, write_cifar_python, write_sun397
 
 CIFAR_ROWS = {"train": 12, "test": 6}
@@ -71,8 +73,12 @@ def _stand_ins(root, random):
         rows.writerows([f"{name}/{i:05}.jpg", name, level, level] for i, (level, name) in enumerate(scenes))
     features = _clusters([name for _, name in scenes], random)
     np.save(folder / "efficientnet_lite0.npy", features.astype(np.float16))
-    with zipfile.ZipFile(folder / "images.zip", "w"):
-        pass  # the pictures are not looked at where there are features
+    with zipfile.ZipFile(folder / "images.zip", "w") as images:
+        for i, (_, name) in enumerate(scenes):
+            picture = io.BytesIO()
+            pixels = random.integers(0, 256, (8, 8, 3), dtype=np.uint8)
+            Image.fromarray(pixels).save(picture, "jpeg")
+            images.writestr(f"{name}/{i:05}.jpg", picture.getvalue())
     domains = [*CLINC_KNOWN, *get_source("clinc150").novel]
     queries = [(name, f"{name}_{i}") for name in domains for i in range(3) for _ in range(30)]
     _table(
@@ -130,13 +136,16 @@ def _encoders(folder):
     torch.manual_seed(0)
     tower = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
     seen = {**tower, "image_size": 16, "patch_size": 8}
-    clip = t.CLIPConfig(text_config={**tower, "vocab_size": 20}, vision_config=seen, projection_dim=12)
+    special = {"bos_token_id": 2, "eos_token_id": 3, "pad_token_id": 0}
+    read = {**tower, **special, "vocab_size": save_tokenizer(folder / "clip-vit-base-patch32")}
+    clip = t.CLIPConfig(text_config=read, vision_config=seen, projection_dim=12)
     resnet = t.ResNetConfig(embedding_size=8, hidden_sizes=[8, 12], depths=[1, 1], layer_type="basic")
     crop = {"size": {"shortest_edge": 16}, "crop_size": {"height": 16, "width": 16}}
     models = {
         "resnet-50": (t.ResNetModel(resnet), t.ConvNextImageProcessorPil(size={"shortest_edge": 16})),
         "efficientnet_lite0": (t.ResNetModel(resnet), t.ConvNextImageProcessorPil(size={"shortest_edge": 16})),
         "clip-vit-large-patch14": (t.CLIPModel(clip), t.CLIPImageProcessorPil(**crop)),
+        "clip-vit-base-patch32": (t.CLIPModel(clip), t.CLIPImageProcessorPil(**crop)),
     }
     for name, (model, processor) in models.items():
         model.save_pretrained(folder / name)

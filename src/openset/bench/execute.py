@@ -11,6 +11,7 @@ import traceback
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +51,11 @@ def _fitted(run: Run, data_dir: Path | None) -> RunResult:
     estimator = _load(run.method)
     started = time.perf_counter()
     problem = load_problem(run, data_dir)
-    model = estimator(**json.loads(run.parameters), random_state=run.seed)
+    taken = get_method(run.method).input
+    X, X_target, X_test = problem.rows_for(taken)
+    problem = replace(problem, X=X, X_target=X_target, X_test=X_test)
+    names = _names_for(estimator, problem)
+    model = estimator(**{**names, **json.loads(run.parameters)}, random_state=run.seed)
     built, cpu = time.perf_counter(), time.process_time()
     with warnings.catch_warnings(record=True) as caught, _TRAINING.used() as memory:
         warnings.simplefilter("always")
@@ -81,6 +86,12 @@ def _fitted(run: Run, data_dir: Path | None) -> RunResult:
         stand_in_for=problem.stand_in_for,
         warnings=sorted({str(warning.message) for warning in caught}),
     )
+
+
+def _names_for(estimator: type[Any], problem: BenchProblem) -> dict[str, Any]:
+    """The problem's embeddings of names that a method has parameters for."""
+    allowed = signature(estimator).parameters
+    return {name: value for name, value in problem.names.items() if name in allowed}
 
 
 def _metrics(model: Any, problem: BenchProblem) -> dict[str, float]:
@@ -141,13 +152,14 @@ def _oracle_of(run: Run, data_dir: Path | None) -> dict[str, float]:
     Nothing where the rows are no table, or hold too few new ones for the folds.
     """
     problem = _problem_of(run, data_dir)
+    X, X_target, _ = problem.rows_for("table")
     is_novel = problem.y_target == problem.novel_label
-    if problem.X.ndim != 2 or min(is_novel.sum(), (~is_novel).sum()) < ORACLE_FOLDS:
+    if X.ndim != 2 or min(is_novel.sum(), (~is_novel).sum()) < ORACLE_FOLDS:
         return {}
-    known, novel = problem.X_target[~is_novel], problem.X_target[is_novel]
+    known, novel = X_target[~is_novel], X_target[is_novel]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # more steps of the classifier change no digit that a table prints
-        found = separability(known, novel, X_source=problem.X, folds=ORACLE_FOLDS)
+        found = separability(known, novel, X_source=X, folds=ORACLE_FOLDS)
     return {"oracle_auroc": found.auroc, "oracle_auprc": found.auprc}
 
 

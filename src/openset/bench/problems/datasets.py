@@ -18,6 +18,7 @@ from openset.bench.problems.loading import (
     load_with_features,
     present,
 )
+from openset.bench.problems.names import with_names
 from openset.bench.problems.sources import (
     BenchProblem,
     ProblemSource,
@@ -135,6 +136,8 @@ def _sun397(
     data_dir: Path | None,
     *,
     encoder: str | None = None,
+    cells: int | None = None,
+    names: bool = False,
     novel_fraction: float | None = None,
     **recipe: Any,
 ) -> BenchProblem:
@@ -143,20 +146,27 @@ def _sun397(
     Four subtypes have some hundreds of images: with a large ``novel_fraction`` known rows of the target are
     dropped.
     """
-    data, features = load_with_features("sun397", data_dir, Encoding(encoder))
+    data, features = load_with_features("sun397", data_dir, Encoding.of(encoder, cells=cells))
     known = np.unique(data.label[data.columns["level1"] == "indoor"]).tolist()
     recipe = {"novel_group": novel, "known": known, **recipe}
-    return _subtype_problem_of_share(data, features, setting, seed, novel_fraction, **recipe)
+    made = _subtype_problem_of_share(data, features, setting, seed, novel_fraction, **recipe)
+    return with_names(made, data, novel, encoder, data_dir) if names else made
 
 
 def _sun(
-    setting: Setting, novel: str, seed: int, data_dir: Path | None, *, novel_fraction: float | None = None
+    setting: Setting,
+    novel: str,
+    seed: int,
+    data_dir: Path | None,
+    *,
+    cells: int | None = None,
+    novel_fraction: float | None = None,
 ) -> BenchProblem:
     """Indoor and man-made outdoor scenes, whose categories are the subtypes; one category is new.
 
     A category has about 250 images at most: with a large ``novel_fraction`` known rows of the target are dropped.
     """
-    data, features = load_with_features("sun_scenes", data_dir)
+    data, features = load_with_features("sun_scenes", data_dir, Encoding.of(None, cells=cells))
     recipe = {"novel_subtypes": [novel], "known": SUN_KNOWN}
     return _subtype_problem_of_share(data, features, setting, seed, novel_fraction, **recipe)
 
@@ -209,12 +219,15 @@ def _cifar(
     data_dir: Path | None,
     *,
     encoder: str | None = None,
+    cells: int | None = None,
+    names: bool = False,
     known: Sequence[str] = (),
     **options: Any,
 ) -> BenchProblem:
     """CIFAR-100 as frozen features."""
-    data, features = load_cifar(data_dir, cifar_classes(known, novel), Encoding(encoder))
-    return _cifar_problem(data, features, setting, novel, seed, known=known, **options)
+    data, features = load_cifar(data_dir, cifar_classes(known, novel), Encoding.of(encoder, cells=cells))
+    made = _cifar_problem(data, features, setting, novel, seed, known=known, **options)
+    return with_names(made, data, novel, encoder, data_dir) if names else made
 
 
 def _cifar_images(
@@ -271,9 +284,10 @@ def _encode_first(name: str) -> Any:
         encoder: str | None = None,
         pooling: str | None = None,
         max_tokens: int | None = None,
+        cells: int | None = None,
         **others: Any,
     ) -> None:
-        encoding = Encoding.of(encoder, pooling=pooling, max_tokens=max_tokens)
+        encoding = Encoding.of(encoder, pooling=pooling, max_tokens=max_tokens, cells=cells)
         load_with_features(name, data_dir, encoding, progress)
 
     return prepare
@@ -284,10 +298,11 @@ def _encode_cifar(
     progress: bool,
     *,
     encoder: str | None = None,
+    cells: int | None = None,
     known: Sequence[str] = (),
     **others: Any,
 ) -> None:
-    load_cifar(data_dir, cifar_classes(known, CIFAR_NOVEL[0]), Encoding(encoder), progress)
+    load_cifar(data_dir, cifar_classes(known, CIFAR_NOVEL[0]), Encoding.of(encoder, cells=cells), progress)
 
 
 SOURCES = (
@@ -327,6 +342,7 @@ SOURCES = (
         "SUN scenes, EfficientNet-Lite0 features; a stand-in: indoor and man-made",
         novel=("desert", "waterfall", "campus", "highway", "windmill"),
         files=("sun_scenes/index.csv", "sun_scenes/efficientnet_lite0.npy"),
+        prepare=_encode_first("sun_scenes"),
         caveat="a category has about 250 images, two classes are known instead of six, and what is new is one "
         "category instead of four; where a share needs more new rows, known target rows are dropped.",
     ),

@@ -77,7 +77,7 @@ def load_with_features(
 ) -> tuple[Dataset, NDArray[np.float32]]:
     """A dataset and the features of its rows: its own, or an encoder's, which are cached on disk."""
     data = load(name, data_dir)
-    if data.features is not None:
+    if data.features is not None and "cells" not in dict(encoding.settings):
         return data, np.asarray(data.features, np.float32)
     assert data_dir is not None
     return data, _encoded(data, data_dir, encoding, progress)
@@ -119,14 +119,16 @@ def present(column: Any) -> Any:
 
 
 def _encoded(data: Dataset, data_dir: Path, encoding: Encoding, progress: bool) -> NDArray[np.float32]:
-    from openset.features import encode_images, encode_texts
+    from openset.features import encode_cells, encode_images, encode_texts
 
+    settings = dict(encoding.settings)
     if data.texts is not None:
-        chosen = _with_settings(_encoder(encoding.encoder or "minilm", data_dir), dict(encoding.settings))
+        chosen = _with_settings(encoder_path(encoding.encoder or "minilm", data_dir), settings)
         return encode_texts(data.texts, chosen, progress=progress)
-    return encode_images(
-        present(data.images), _encoder(encoding.encoder or "efficientnet_lite0", data_dir), progress=progress
-    )
+    model = encoder_path(encoding.encoder or "efficientnet_lite0", data_dir)
+    if "cells" in settings:
+        return encode_cells(present(data.images), model, cells=settings["cells"], progress=progress)
+    return encode_images(present(data.images), model, progress=progress)
 
 
 def _with_settings(encoder: str | Path, settings: Mapping[str, Any]) -> Any:
@@ -135,7 +137,7 @@ def _with_settings(encoder: str | Path, settings: Mapping[str, Any]) -> Any:
     return TextEncoder(encoder, **settings) if settings else encoder
 
 
-def _encoder(name: str, data_dir: Path) -> str | Path:
+def encoder_path(name: str, data_dir: Path) -> str | Path:
     """The folder of that name in ``encoders`` of the data folder if there is one, else the name."""
     local = data_dir / "encoders" / name.rpartition("/")[2]
     return local if local.is_dir() else name

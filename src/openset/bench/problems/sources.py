@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -34,6 +34,17 @@ class BenchProblem:
     """Equal if and only if two problems have the same rows in the same order."""
     stand_in_for: str = ""
     """The dataset of the paper that this one replaces; empty if it replaces none."""
+    names: Mapping[str, Any] = field(default_factory=dict)
+    """Embeddings of class names and of other names, as parameters of the methods that compare with names."""
+
+    def rows_for(self, takes: str) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+        """Source, target and test rows for a method that takes a table, cells or names: of cells, a table has the
+        mean."""
+        rows = self.X, self.X_target, self.X_test
+        if self.X.ndim != 3 or takes == "cells":
+            return rows
+        source, target, test = (part.mean(axis=1) for part in rows)
+        return source, target, test
 
 
 @dataclass(frozen=True)
@@ -185,7 +196,7 @@ def thinned(problem: BenchProblem, novel_fraction: float, seed: int) -> BenchPro
         problem.y_test[test],
         problem.novel_label,
     )
-    return replace(made, stand_in_for=problem.stand_in_for)
+    return replace(made, stand_in_for=problem.stand_in_for, names=problem.names)
 
 
 def problem_of(

@@ -137,13 +137,18 @@ def _encoders(folder):
     tower = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
     seen = {**tower, "image_size": 16, "patch_size": 8}
     special = {"bos_token_id": 2, "eos_token_id": 3, "pad_token_id": 0}
-    read = {**tower, **special, "vocab_size": save_tokenizer(folder / "clip-vit-base-patch32")}
+    read = {
+        **tower,
+        **special,
+        "projection_dim": 12,
+        "vocab_size": save_tokenizer(folder / "clip-vit-base-patch32"),
+    }
     clip = t.CLIPConfig(text_config=read, vision_config=seen, projection_dim=12)
     resnet = t.ResNetConfig(embedding_size=8, hidden_sizes=[8, 12], depths=[1, 1], layer_type="basic")
     crop = {"size": {"shortest_edge": 16}, "crop_size": {"height": 16, "width": 16}}
     models = {
-        "resnet-50": (t.ResNetModel(resnet), t.ConvNextImageProcessorPil(size={"shortest_edge": 16})),
-        "efficientnet_lite0": (t.ResNetModel(resnet), t.ConvNextImageProcessorPil(size={"shortest_edge": 16})),
+        "resnet-50": (t.ResNetModel(resnet), t.ConvNextImageProcessorPil(size={"shortest_edge": 32})),
+        "efficientnet_lite0": (t.ResNetModel(resnet), t.ConvNextImageProcessorPil(size={"shortest_edge": 32})),
         "clip-vit-large-patch14": (t.CLIPModel(clip), t.CLIPImageProcessorPil(**crop)),
         "clip-vit-base-patch32": (t.CLIPModel(clip), t.CLIPImageProcessorPil(**crop)),
     }

@@ -35,8 +35,8 @@ def make_optimizer(
 ) -> torch.optim.Optimizer:
     """Return Adam or SGD, as one fused kernel.
 
-    SGD starts with momentum zero for every parameter. By itself it starts at a parameter's first gradient, and the
-    fused kernel fails where that comes in a later step than another's, as with losses that a warm-up leaves out.
+    SGD starts with momentum zero for every parameter. By itself it starts at a parameter's first gradient, and
+    the fused kernel fails where that comes later than another's, as with losses that a warm-up leaves out.
     """
     if kind == "adam":
         return torch.optim.Adam(parameters, lr=learning_rate, fused=True)

@@ -136,16 +136,24 @@ def source_for(name: str, data_dir: Path | None) -> ProblemSource:
 
 
 def build_problem(
-    dataset: str, setting: Setting, novel: str, seed: int, data_dir: Path | None = None, **options: Any
+    dataset: str,
+    setting: Setting,
+    novel: str,
+    seed: int,
+    data_dir: Path | None = None,
+    *,
+    label_shift: float | None = None,
+    **options: Any,
 ) -> BenchProblem:
-    """Build one problem.
+    """Build one problem; ``label_shift`` changes the shares of its known classes in target too.
 
     >>> problem = build_problem("synthetic", "no-shift", "novel", 0, n_source=90, n_target=50, n_test=50)
     >>> problem.X.shape, problem.novel_fraction
     ((90, 200), 0.1)
     """
     check_choice("setting", setting, SETTINGS)
-    return get_source(dataset).build(setting, novel, seed, data_dir, **options)
+    problem = get_source(dataset).build(setting, novel, seed, data_dir, **options)
+    return problem if label_shift is None else with_label_shift(problem, label_shift, seed)
 
 
 def problem_from_split(rows: NDArray[Any], split: Any, *, stand_in_for: str = "") -> BenchProblem:
@@ -186,7 +194,41 @@ def thinned(problem: BenchProblem, novel_fraction: float, seed: int) -> BenchPro
         n_novel = min(len(novel), round(len(known) * odds))
         return np.sort(np.concatenate([novel[:n_novel], known[: round(n_novel / odds)]]))
 
-    target, test = kept(problem.y_target), kept(problem.y_test)
+    return _with_rows(problem, kept(problem.y_target), kept(problem.y_test))
+
+
+def with_label_shift(problem: BenchProblem, amount: float, seed: int) -> BenchProblem:
+    """Drop a share ``amount`` of the target and test rows of half of the known classes, drawn by the seed.
+
+    Novel rows are dropped too, so that their share stays. With an odd number of classes the smaller half is
+    thinned.
+
+    >>> problem = build_problem("synthetic", "shift", "novel", 0, n_source=300, n_target=400, n_test=100)
+    >>> changed = with_label_shift(problem, 0.5, seed=0)
+    >>> len(changed.X) == len(problem.X), len(changed.X_target) < 320, round(changed.novel_fraction, 2)
+    (True, True, 0.1)
+    """
+    check_number("label_shift", amount, high=1, open_low=True, open_high=True)
+    classes = np.unique(problem.y)
+    if len(classes) < 2:
+        raise ValueError(f"label_shift={amount} needs two known classes or more, and there is {len(classes)}.")
+    random = np.random.default_rng([seed, 2])
+    thin = random.permutation(classes)[: len(classes) // 2]
+
+    def kept(labels: NDArray[Any]) -> NDArray[np.intp]:
+        is_novel, is_thin = labels == problem.novel_label, np.isin(labels, thin)
+        stay = ~is_novel & (~is_thin | (random.random(len(labels)) >= amount))
+        share = is_novel.mean()
+        wanted = round(stay.sum() * share / (1 - share))
+        return np.sort(
+            np.concatenate([np.flatnonzero(stay), random.permutation(np.flatnonzero(is_novel))[:wanted]])
+        )
+
+    return _with_rows(problem, kept(problem.y_target), kept(problem.y_test))
+
+
+def _with_rows(problem: BenchProblem, target: NDArray[np.intp], test: NDArray[np.intp]) -> BenchProblem:
+    """The problem with some of its target and test rows."""
     made = problem_of(
         problem.X,
         problem.y,

@@ -10,13 +10,14 @@ from sklearn.linear_model import LogisticRegression
 from openset.align import Tent
 
 
-def moved_classes(k, seed=0, n=300, move=3.0):
-    """Rows of k classes, and target rows of the same classes moved and stretched, with their truth."""
+def moved_classes(k, seed=0, n=300, move=5.0):
+    """Rows of k classes, and target rows that all moved along the first feature, with their truth."""
     random = np.random.default_rng(seed)
     centres = 4 * np.eye(k, 5)
     y, truth = random.integers(0, k, n), random.integers(0, k, n)
     X = centres[y] + random.normal(size=(n, 5))
-    X_target = 1.5 * (centres[truth] + random.normal(size=(n, 5))) + move
+    X_target = centres[truth] + random.normal(size=(n, 5))
+    X_target[:, 0] += move
     return X, y, X_target, truth
 
 

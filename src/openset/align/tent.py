@@ -1,4 +1,4 @@
-"""Test-time adaptation of known classes by entropy, after TENT: a classifier that rescales features on the target."""
+"""Test-time adaptation of known classes by entropy, after TENT: features are rescaled on the target."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class Tent(ClassifierMixin, BaseEstimator):
 
     For ``CoLOR(classifier=Tent())``: it takes ``sample_domain`` as skada's estimators do, negative for target
     rows, and then never sees rows that are called novel. It assumes that the known classes moved together, and
-    that most target rows are classified correctly before: entropy makes a wrong majority surer. Where class shares
-    changed, standardising by the target's moments alone can do harm; compare top-1 by ``evaluate`` on labelled
-    rows before you rely on it.
+    that most target rows are classified correctly before: entropy makes a wrong majority surer. Where class
+    shares changed, standardising by the target's moments alone can do harm; compare top-1 by ``evaluate`` on
+    labelled rows before you rely on it.
 
     Parameters
     ----------

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from openset.features import ImageEncoder, encode_images
+from openset.features import ImageEncoder, encode_cells, encode_images
 from openset.features.images import centre_square
 
 MODELS = {"vit": 16, "vit_classifier": 16, "clip": 12, "clip_projected": 12, "clip_vision": 16, "resnet": 16}
@@ -151,3 +151,35 @@ def test_the_packaged_efficientnet_gives_the_published_features(shared_data, tmp
     assert np.array_equal(encode_images(images, batch_size=5, cache=tmp_path, progress=False), features)
     alone = encode_images(images[:3], batch_size=1, cache=False, progress=False)
     np.testing.assert_allclose(alone, features[:3], atol=1e-5)
+
+
+@pytest.mark.parametrize(("model", "side", "channels"), [("resnet", 4, 16), ("vit", 4, 16), ("clip", 2, 16)])
+def test_cells_are_the_last_map_averaged(vision, pictures, model, side, channels):
+    found = encode_cells(pictures, vision[model], cells=side, cache=False, progress=False)
+    assert found.shape == (len(pictures), side**2, channels)
+    coarse = encode_cells(pictures, vision[model], cells=1, cache=False, progress=False)
+    np.testing.assert_allclose(found.mean(axis=1), coarse[:, 0], rtol=1e-3, atol=1e-5)
+    if model == "resnet":  # which pools by the mean, so its features are the mean cell
+        np.testing.assert_allclose(coarse[:, 0], encoded(pictures, vision[model]), rtol=1e-3, atol=1e-5)
+
+
+def test_patches_keep_their_places_and_leave_out_the_class_token(vision, pictures):
+    import torch
+    from transformers import ViTModel
+
+    encoder = ImageEncoder(vision["vit"], cells=4)
+    batch = next(encoder.batches(pictures, [0], 1))
+    hidden = ViTModel.from_pretrained(vision["vit"], add_pooling_layer=False).eval()(
+        pixel_values=torch.from_numpy(batch.inputs["pixel_values"])
+    )
+    expected = hidden.last_hidden_state.detach().numpy()[0, 1:]
+    np.testing.assert_allclose(encoder.forward(batch.inputs).reshape(16, 16), expected, atol=1e-5)
+
+
+def test_more_cells_than_the_map_has_are_told_and_other_features_keep_their_keys(vision, pictures):
+    with pytest.raises(ValueError, match="cells=9 is not valid: the map of .* has 4 × 4 cells"):
+        encode_cells(pictures, vision["vit"], cells=9, cache=False, progress=False)
+    with pytest.raises(ValueError, match="cells"):
+        ImageEncoder(vision["vit"], cells=0)
+    assert "cells" not in ImageEncoder(vision["vit"]).settings
+    assert ImageEncoder(vision["vit"]).fingerprint != ImageEncoder(vision["vit"], cells=2).fingerprint

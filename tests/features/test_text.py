@@ -5,6 +5,7 @@ import shutil
 
 import numpy as np
 import pytest
+from tiny_models import save_text_model
 
 from openset.features import TextEncoder, encode_texts
 
@@ -20,6 +21,32 @@ TEXTS = [
 
 def encoded(texts, encoder, batch_size=3):
     return encode_texts(texts, encoder, batch_size=batch_size, cache=False, progress=False)
+
+
+@pytest.fixture(scope="module")
+def roberta(tmp_path_factory):
+    """A RoBERTa without weights of its pooling layer, as its official checkpoints are."""
+    from transformers import RobertaConfig, RobertaForMaskedLM
+
+    return save_text_model(
+        tmp_path_factory.mktemp("models") / "roberta", RobertaForMaskedLM, RobertaConfig, hidden_size=24,
+        num_hidden_layers=1, intermediate_size=32, max_position_embeddings=80, pad_token_id=0,
+    )  # fmt: skip
+
+
+def test_the_models_own_layer_pools_and_is_drawn_alike_where_its_weights_are_missing(bert, roberta):
+    import torch
+    from transformers import AutoModel, AutoTokenizer
+
+    tokens = AutoTokenizer.from_pretrained(bert)("a red cat", return_tensors="pt")
+    with torch.inference_mode():
+        expected = AutoModel.from_pretrained(bert).eval()(**tokens).pooler_output.numpy()
+    np.testing.assert_allclose(encoded(["a red cat"], TextEncoder(bert, pooling="pooler")), expected, atol=1e-5)
+    torch.manual_seed(5)
+    first = encoded(TEXTS, TextEncoder(roberta, pooling="pooler"))
+    torch.manual_seed(6)
+    np.testing.assert_array_equal(first, encoded(TEXTS, TextEncoder(roberta, pooling="pooler")))
+    assert np.abs(first).max() < 1 and not np.allclose(first, encoded(TEXTS, TextEncoder(roberta, pooling="cls")))
 
 
 def by_hand(directory, text, pooling="mean", max_tokens=64):

@@ -118,3 +118,17 @@ def test_clipping_is_per_member():
     )
     assert [p.item() for p in (x[0], own[0][0])] == pytest.approx([-0.6, -0.8], abs=1e-5)
     assert [p.item() for p in (x[1], own[1][0])] == pytest.approx([-0.3, -0.4], abs=1e-5)
+
+
+@pytest.mark.parametrize("momentum", [0.0, 0.9])
+def test_a_parameter_may_get_its_first_gradient_late(momentum):
+    """As in ANNA after its warm-up; by hand, momentum starts at the first gradient."""
+    early, late = nn.Parameter(torch.zeros(1, 2)), nn.Parameter(torch.zeros(1, 2))
+    optimizer = make_optimizer("sgd", [early, late], 0.1, momentum)
+    engine = PrimalDual([ParameterGroup([early, late])], optimizer)
+    for step in range(4):
+        used = (early, late) if step > 1 else (early,)
+        engine.step(lambda used=used: Terms(sum(p.sum(dim=1) for p in used)))
+    speeds = np.cumsum(momentum ** np.arange(4))  # the gradient is 1 in every step
+    np.testing.assert_allclose(early.detach(), np.full((1, 2), -0.1 * speeds.sum()), rtol=1e-5)
+    np.testing.assert_allclose(late.detach(), np.full((1, 2), -0.1 * speeds[:2].sum()), rtol=1e-5)

@@ -7,6 +7,7 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.neighbors import NearestNeighbors
 
 from openset.shift import separability, support_overlap
+from openset.shift.problem_checks import Separability
 
 
 @pytest.fixture
@@ -18,7 +19,7 @@ def test_the_oracle_reaches_the_best_possible_auroc(random):
     known, novel = random.normal(size=(4000, 4)), random.normal(size=(1000, 4)) + np.array([1.5, 0, 0, 0])
     found = separability(known, novel)
     assert found.auroc == pytest.approx(norm.cdf(1.5 / np.sqrt(2)), abs=0.015)
-    assert not found.is_ideal and "below 0.98" in str(found)
+    assert not found.is_ideal and "not both above 0.98" in str(found)
     assert (found.n_known, found.n_novel) == (4000, 1000)
     by_lda = separability(known, novel, classifier=LinearDiscriminantAnalysis())
     assert by_lda.auroc == pytest.approx(found.auroc, abs=0.005)
@@ -33,6 +34,23 @@ def test_the_oracle_does_not_find_what_is_not_there(random):
 def test_what_can_be_told_apart_is_called_so(random):
     found = separability(random.normal(size=(300, 4)), random.normal(size=(50, 4)) + 5)
     assert found.is_ideal and found.auprc > 0.98 and "the features separate the new class" in str(found)
+
+
+def test_the_papers_criterion_asks_for_both_areas():
+    assert Separability(0.99, 0.985, 100, 10).is_ideal
+    assert not Separability(0.99, 0.9, 100, 10).is_ideal and not Separability(0.9, 0.99, 100, 10).is_ideal
+    assert not Separability(0.98, 0.98, 100, 10).is_ideal  # above, not at
+
+
+def test_source_rows_train_the_oracle_and_are_not_scored(random):
+    known, novel = random.normal(size=(100, 3)), random.normal(size=(50, 3)) + 2
+    alone = separability(known, novel)
+    helped = separability(known, novel, X_source=random.normal(size=(2000, 3)))
+    assert (helped.n_known, helped.n_novel) == (100, 50)
+    assert helped.auroc == pytest.approx(alone.auroc, abs=0.02)
+    assert helped.auprc == pytest.approx(alone.auprc, abs=0.04)  # 50 of 150, not of 2150
+    with pytest.raises(ValueError, match="X_source 4"):
+        separability(known, novel, X_source=np.zeros((5, 4)))
 
 
 def test_same_rows_overlap_and_distant_ones_do_not(random):

@@ -25,6 +25,7 @@ from openset.align.coral import Coral
 from openset.align.moved import Move, find_move
 from openset.align.none import NoAlignment
 from openset.align.standardize import Standardize
+from openset.align.tent import Tent
 from openset.align.transport import Transport
 
 __all__ = [
@@ -40,6 +41,7 @@ __all__ = [
     "NoAlignment",
     "Offsets",
     "Standardize",
+    "Tent",
     "Transport",
     "check_align",
     "choose_alignment",

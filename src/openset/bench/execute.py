@@ -11,6 +11,7 @@ import traceback
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +23,10 @@ from openset.bench.runs import Run, RunResult
 from openset.learn.memory import TrainingMemory
 from openset.methods._network import NetworkClassifier
 from openset.registry import get_method
+from openset.shift.problem_checks import separability
 from openset.stats.metrics import auprc, auroc, evaluate, oscr, top1
 
+ORACLE_FOLDS = 5
 _TRAINING = TrainingMemory()
 """Source-only, MSP, entropy, maximum logit and energy follow each other in a split, and share one training."""
 
@@ -48,7 +51,11 @@ def _fitted(run: Run, data_dir: Path | None) -> RunResult:
     estimator = _load(run.method)
     started = time.perf_counter()
     problem = load_problem(run, data_dir)
-    model = estimator(**json.loads(run.parameters), random_state=run.seed)
+    taken = get_method(run.method).input
+    X, X_target, X_test = problem.rows_for(taken)
+    problem = replace(problem, X=X, X_target=X_target, X_test=X_test)
+    names = _names_for(estimator, problem)
+    model = estimator(**{**names, **json.loads(run.parameters)}, random_state=run.seed)
     built, cpu = time.perf_counter(), time.process_time()
     with warnings.catch_warnings(record=True) as caught, _TRAINING.used() as memory:
         warnings.simplefilter("always")
@@ -62,6 +69,7 @@ def _fitted(run: Run, data_dir: Path | None) -> RunResult:
         metrics={
             **metrics,
             **({"best_head_auprc": max(tested)} if tested else {}),
+            **_oracle_of(_split_of(run), data_dir),
             "novel_fraction": problem.novel_fraction,
             "estimated_fraction": estimate.value,
             "estimated_low": estimate.low,
@@ -78,6 +86,12 @@ def _fitted(run: Run, data_dir: Path | None) -> RunResult:
         stand_in_for=problem.stand_in_for,
         warnings=sorted({str(warning.message) for warning in caught}),
     )
+
+
+def _names_for(estimator: type[Any], problem: BenchProblem) -> dict[str, Any]:
+    """The problem's embeddings of names that a method has parameters for."""
+    allowed = signature(estimator).parameters
+    return {name: value for name, value in problem.names.items() if name in allowed}
 
 
 def _metrics(model: Any, problem: BenchProblem) -> dict[str, float]:
@@ -111,19 +125,47 @@ def _solved(solve: Callable[..., dict[str, float]], run: Run, data_dir: Path | N
 def forget_problems() -> None:
     """Forget the problem in memory: the user may have changed its file."""
     _problem_of.cache_clear()
+    _oracle_of.cache_clear()
 
 
 def load_problem(run: Run, data_dir: Path | None) -> BenchProblem:
     """Build the problem of a run."""
-    return _problem_of(replace(run, method="", parameters=""), data_dir)  # equal for all methods of a split
+    return _problem_of(_split_of(run), data_dir)
+
+
+def _split_of(run: Run) -> Run:
+    """The run without its method: equal for all methods of a split."""
+    return replace(run, method="", parameters="")
 
 
 @functools.lru_cache(maxsize=1)
 def _problem_of(run: Run, data_dir: Path | None) -> BenchProblem:
     """The last problem stays in memory: runs come split by split, so the methods of a split share it."""
-    encoder = {"encoder": run.encoder} if run.encoder else {}
     options = json.loads(run.options)
-    return build_problem(run.dataset, run.setting, run.novel, run.seed, data_dir, **options, **encoder)
+    return build_problem(run.dataset, run.setting, run.novel, run.seed, data_dir, **options, **encoder_of(run))
+
+
+@functools.lru_cache(maxsize=1)
+def _oracle_of(run: Run, data_dir: Path | None) -> dict[str, float]:
+    """AUROC and AUPRC of a classifier that is given the labels of source and target, out of fold on the target.
+
+    Nothing where the rows are no table, or hold too few new ones for the folds.
+    """
+    problem = _problem_of(run, data_dir)
+    X, X_target, _ = problem.rows_for("table")
+    is_novel = problem.y_target == problem.novel_label
+    if X.ndim != 2 or min(is_novel.sum(), (~is_novel).sum()) < ORACLE_FOLDS:
+        return {}
+    known, novel = X_target[~is_novel], X_target[is_novel]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # more steps of the classifier change no digit that a table prints
+        found = separability(known, novel, X_source=X, folds=ORACLE_FOLDS)
+    return {"oracle_auroc": found.auroc, "oracle_auprc": found.auprc}
+
+
+def encoder_of(run: Run) -> dict[str, str]:
+    """The encoder as an option of the source, if the run has one."""
+    return {"encoder": run.encoder} if run.encoder else {}
 
 
 def _heads(model: Any, problem: BenchProblem) -> list[dict[str, Any]]:

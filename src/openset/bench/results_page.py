@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from shlex import quote
 
+from openset.bench.problems import get_source
 from openset.bench.results import Results
 from openset.bench.store import StoredRun
 from openset.bench.table_formats import Cell, Section, Table, markdown
@@ -56,6 +57,10 @@ def _notice(results: Results) -> Iterator[str]:
         named = f"{'; '.join(others)} and {last} are" if others else f"{last} is"
         yield f"**Stand-in data**: {named} not {original}; the paper's figures are on other data."
         yield ""
+    for dataset in dict.fromkeys(planned.run.dataset for planned, stored in results.plan if stored is not None):
+        if caveat := get_source(dataset).caveat:
+            yield f"**Caveat** ({dataset}): {caveat}"
+            yield ""
 
 
 def _commands(

@@ -93,7 +93,7 @@ def expand(spec: Spec, data_dir: Path | None = None) -> list[PlannedRun]:
         for novel in problem.novel
         for seed in problem.seeds
         for method in spec.methods
-        if method.name not in spec.left_out
+        if problem.takes(method.name)
     ]
 
 

@@ -68,6 +68,8 @@ REFERENCE = "color"
 NO_PRESET = "none"
 PLAIN_NEEDS = ("nothing", "target rows")
 """What the registry says of methods that need a table of features and nothing else."""
+ENCODING_OPTIONS = ("pooling", "max_tokens", "names")
+"""Options of an encoder of text, which a stand-in with features of its own does not have."""
 LARGEST_SEED = 2**63 - 1
 """SQLite holds no larger integer."""
 
@@ -97,9 +99,14 @@ class ProblemSpec:
         """The label, or the dataset with what sets it apart; the same for all values of a swept option."""
         if self.label:
             return self.label
-        options = [f"{key}={value}" for key, value in self.options.items() if key != self.swept]
+        options = [_described(key, value) for key, value in self.options.items() if key != self.swept]
         extras = [*([self.encoder] if self.encoder else []), *options]
         return f"{self.dataset} ({', '.join(extras)})" if extras else self.dataset
+
+    def takes(self, method: str) -> bool:
+        """Whether it has what a method needs: a table always, cells and names where an option asks for them."""
+        needed = {found.name: found.input for found in registered_methods()}.get(method, "table")
+        return needed == "table" or bool(self.options.get(needed))
 
     def resolved(self, data_dir: Path | None) -> ProblemSpec:
         """This problem as it can be built here: with the source's new classes, or on the stand-in altogether.
@@ -112,9 +119,15 @@ class ProblemSpec:
             return replace(self, novel=self.novel or source.novel)
         preset = source.preset or self.preset
         novel = tuple(name for name in self.novel if name in source.novel) or source.novel
-        stand_in = replace(self, dataset=source.name, encoder=None, novel=novel, preset=preset, label="")
+        options = {key: value for key, value in self.options.items() if key not in ENCODING_OPTIONS}
+        own = replace(self, dataset=source.name, encoder=None, novel=novel, options=options)
+        stand_in = replace(own, preset=preset, label="")
         settings = f", settings of {preset}" if preset else ""
         return replace(stand_in, label=f"{stand_in.title}{settings}")
+
+
+def _described(option: str, value: Any) -> str:
+    return f"{option} by class" if isinstance(value, Mapping) else f"{option}={value}"
 
 
 @dataclass(frozen=True)
@@ -168,9 +181,8 @@ class Spec:
 
     @property
     def left_out(self) -> list[str]:
-        """The methods it names that need more than a table of features, which problems do not have."""
-        inputs = {method.name: method.input for method in registered_methods()}
-        return [m.name for m in self.methods if inputs.get(m.name, "table") != "table"]
+        """The methods it names that need cells or names, which none of its problems has."""
+        return [m.name for m in self.methods if not any(problem.takes(m.name) for problem in self.problems)]
 
     @property
     def unavailable(self) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -9,7 +10,7 @@ from inspect import signature
 from pathlib import Path
 
 from openset._utils.params import check_choice, check_integer
-from openset.bench.execute import forget_problems, load_problem
+from openset.bench.execute import encoder_of, forget_problems, load_problem
 from openset.bench.problems import build_problem, get_source
 from openset.bench.provenance import code_version
 from openset.bench.runs import Run, RunResult, expand
@@ -87,13 +88,13 @@ def _check_same_data(stored: Iterable[StoredRun], data_dir: Path | None) -> None
 
 def _prepare(runs: Sequence[Run], data_dir: Path | None, show_progress: bool) -> None:
     """Do the work that all problems of a dataset share once, and not in every worker."""
-    first: dict[tuple[str, str | None], Run] = {}
+    first: dict[tuple[str, str | None, str], Run] = {}
     for run in runs:
-        first.setdefault((run.dataset, run.encoder), run)
+        first.setdefault((run.dataset, run.encoder, run.options), run)
     for run in first.values():
         source = get_source(run.dataset)
         if source.prepare is not None:
-            source.prepare(data_dir, run.encoder, show_progress)
+            source.prepare(data_dir, show_progress, **encoder_of(run), **json.loads(run.options))
         elif not source.is_user_data:
             _check_extras(run, data_dir)
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from openset.bench.natural_tables import natural_table, null_table
+from openset.bench.oracle_table import oracle_table
 from openset.bench.paper import paper_figures
 from openset.bench.problems import get_source
 from openset.bench.results import UNRANKED, Block, Comparison, Results, Row, by_block, mean_and_sd
@@ -30,16 +31,19 @@ _SETTINGS_HEADINGS = ("dataset", "shift of", "new classes", "splits", "novel fra
 
 
 def tables_of(results: Results) -> list[Table]:
-    """The tables to show for an experiment: those that its spec names, and paired tests where possible."""
+    """The tables to show for an experiment: its spec's, paired tests where possible, and last the oracle's."""
+    return [table for table in (*_own_tables(results), oracle_table(results)) if table is not None]
+
+
+def _own_tables(results: Results) -> tuple[Table | None, ...]:
     if results.spec.table == "suite":
-        return [suite_table(results), suite_tests_table(results), main_table(results)]
+        return suite_table(results), suite_tests_table(results), main_table(results)
     if results.spec.table == "natural":
-        found = (natural_table(results), null_table(results), main_table(results))
-        return [table for table in found if table is not None]
+        return natural_table(results), null_table(results), main_table(results)
     if results.spec.table == "settings":
-        return [settings_table(results)]
+        return (settings_table(results),)
     heads = heads_table(results) if results.spec.table == "heads" else None
-    return [table for table in (main_table(results), heads, comparison_table(results)) if table is not None]
+    return main_table(results), heads, comparison_table(results)
 
 
 def main_table(results: Results) -> Table:

@@ -211,6 +211,25 @@ def figure_command(
         draw(_results(spec, store, code, data), output)
 
 
+@app.command("summary")
+def summary_command(
+    results: Annotated[Path, typer.Option(help="The folder with the pages of results.")],
+    output: Annotated[Path, typer.Option("--output", "--out", help="An .md file.")],
+) -> None:
+    """Write the paper's headline table with ours beside it, and which of its claims hold, from pages of results.
+
+    Example: openset bench summary --results docs/results --out docs/results/summary.md
+    """
+    from openset._utils.files import write_atomically
+    from openset.bench.summary import summary_page
+
+    with helpful_errors(verbose=False):
+        if output.suffix != PAGE:
+            raise ValueError(f"{str(output)!r} is no page: its name must end in {PAGE}.")
+        command = f"openset bench summary --results {results} --out {output}"
+        write_atomically(output, summary_page(results, command).encode())
+
+
 @app.command("export")
 def export_command(
     output: Annotated[Path, typer.Option(help="A .parquet or .csv file.")],

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from openset._utils.downloads import downloads
 from openset.features.cache import FeatureCache
-from openset.features.encode import encode_images, encode_texts, load_encoder
+from openset.features.encode import encode_cells, encode_images, encode_texts, load_encoder
 from openset.features.images import ImageEncoder
 from openset.features.table.vectorizer import TableFeatures
 from openset.features.text import TextEncoder
@@ -23,6 +23,7 @@ __all__ = [
     "TableFeatures",
     "TextEncoder",
     "downloads",
+    "encode_cells",
     "encode_images",
     "encode_texts",
     "load_encoder",

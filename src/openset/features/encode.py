@@ -81,6 +81,29 @@ def encode_images(
     return encode(_as_list(images), ready, batch_size=batch_size, cache=cache, progress=progress)
 
 
+def encode_cells(
+    images: Iterable[Any],
+    encoder: str | Path = LITE,
+    *,
+    cells: int = 3,
+    batch_size: int = 32,
+    cache: Cache = True,
+    progress: bool = True,
+) -> Features:
+    """Maps of cells of images, (n, cells², channels) float32: what :class:`~openset.methods.anna.ANNA` takes.
+
+    The encoder's last feature map is averaged to ``cells`` × ``cells`` cells, row by row. The mean of an
+    EfficientNet's or ResNet's cells is the vector that :func:`encode_images` returns, if the map divides evenly.
+
+    >>> import numpy as np
+    >>> encode_cells(np.zeros((2, 32, 32, 3), np.uint8), cells=2, cache=False, progress=False).shape
+    (2, 4, 1280)
+    """
+    ready = ImageEncoder(encoder, cells=cells)
+    flat = encode_images(images, ready, batch_size=batch_size, cache=cache, progress=progress)
+    return flat.reshape(len(flat), cells**2, -1)
+
+
 def encode(items: Sequence[Any], encoder: Encoder, *, batch_size: int, cache: Cache, progress: bool) -> Features:
     """Features of items: read if they are cached, otherwise computed and cached batch by batch."""
     if batch_size < 1:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
@@ -13,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from openset._utils.extras import require
+from openset._utils.params import check_integer
 from openset.features.base import Batch, Encoder
 from openset.features.model_files import LOCAL, load_pretrained, model_directory, model_files, read_json
 
@@ -25,10 +27,12 @@ LITE_SIDE = 192
 
 
 class LoadedModel(NamedTuple):
-    """Two functions: from an upright RGB image to pixels, and from pixels (n, 3, h, w) to features."""
+    """Functions from an upright RGB image to pixels, and from pixels (n, 3, h, w) to features or to a map."""
 
     prepare: Callable[[Image], NDArray[np.float32]]
     features: Callable[[Any], Any]
+    maps: Callable[[Any], Any]
+    """The last feature map, (n, channels, h, w)."""
 
 
 class ImageEncoder(Encoder):
@@ -42,6 +46,9 @@ class ImageEncoder(Encoder):
         their ``preprocessor_config.json`` says. Their features are CLIP's projected embedding, ViT's class token,
         and the pooled output of ResNet and similar models.
     normalise : whether to scale features to length 1.
+    cells : return the last feature map instead, averaged to ``cells`` × ``cells`` cells: of EfficientNet and
+        ResNet the map before pooling, of ViT and CLIP the patches. A row is then cells² × channels numbers, one
+        cell after the other; :func:`~openset.features.encode_cells` returns them as maps.
     device : where torch computes.
 
     >>> ImageEncoder()
@@ -50,10 +57,16 @@ class ImageEncoder(Encoder):
 
     kind = "image"
 
-    def __init__(self, model: str | Path = LITE, *, normalise: bool = False, device: str = "cpu") -> None:
+    def __init__(
+        self, model: str | Path = LITE, *, normalise: bool = False, cells: int | None = None, device: str = "cpu"
+    ) -> None:
+        check_integer("cells", cells, optional=True)
         self.name = str(model)
         self.device = device
+        self.cells = cells
         self.settings = {"normalise": normalise} | ({"side": LITE_SIDE} if self.name == LITE else {})
+        if cells is not None:
+            self.settings |= {"cells": cells}
         self._directory = model_directory(model)
 
     def batches(self, items: Sequence[Any], rows: Sequence[int], batch_size: int) -> Iterator[Batch]:
@@ -72,7 +85,20 @@ class ImageEncoder(Encoder):
         return load_transformers(self._directory, self.device)
 
     def _features(self, tensors: dict[str, Any]) -> Any:
-        return self._loaded.features(tensors["pixel_values"])
+        if self.cells is None:
+            return self._loaded.features(tensors["pixel_values"])
+        return self._cells(self._loaded.maps(tensors["pixel_values"]))
+
+    def _cells(self, maps: Any) -> Any:
+        """Maps (n, channels, h, w) averaged to cells², flattened cell after cell."""
+        from torch.nn.functional import adaptive_avg_pool2d
+
+        if self.cells is None or self.cells > min(maps.shape[2:]):
+            height, width = maps.shape[2:]
+            raise ValueError(
+                f"cells={self.cells} is not valid: the map of {self.name} has {height} × {width} cells."
+            )
+        return adaptive_avg_pool2d(maps, self.cells).flatten(2).transpose(1, 2).flatten(1)
 
     def _files(self) -> list[Path]:
         if self.name == LITE:
@@ -149,7 +175,8 @@ def load_efficientnet_lite0(directory: Path, device: str) -> LoadedModel:
         pixels = np.asarray(centre_square(image, LITE_SIDE), dtype=np.float32)
         return np.ascontiguousarray((pixels.transpose(2, 0, 1) - 127) / 128)
 
-    return LoadedModel(prepare, lambda pixels: model.extract_features(pixels).mean((2, 3)))
+    maps = model.extract_features
+    return LoadedModel(prepare, lambda pixels: maps(pixels).mean((2, 3)), maps)
 
 
 def load_transformers(directory: Path, device: str) -> LoadedModel:
@@ -176,4 +203,15 @@ def load_transformers(directory: Path, device: str) -> LoadedModel:
         pooled = output.get("pooler_output")
         return output.last_hidden_state[:, 0] if pooled is None else pooled.flatten(1)
 
-    return LoadedModel(prepare, features)
+    def maps(pixels: Any) -> Any:
+        tower = model.vision_model if hasattr(model, "vision_model") else model
+        hidden = tower(pixel_values=pixels).last_hidden_state
+        return hidden if hidden.ndim == 4 else _patches(hidden)
+
+    return LoadedModel(prepare, features, maps)
+
+
+def _patches(tokens: Any) -> Any:
+    """The patches of a transformer (n, tokens, width) as a map; tokens before them, such as the class's, go."""
+    side = math.isqrt(tokens.shape[1])
+    return tokens[:, tokens.shape[1] - side**2 :].transpose(1, 2).unflatten(2, (side, side))

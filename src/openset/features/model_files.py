@@ -106,7 +106,10 @@ def fingerprint(files: Iterable[Path], settings: Mapping[str, object]) -> str:
 
 
 def load_pretrained(loader: Any, directory: Path, device: str) -> Any:
-    """Load a transformers model in float32, ready for inference. The directory must hold all of its weights."""
+    """Load a transformers model in float32, ready for inference. The directory must hold all of its weights.
+
+    Only those of a pooling layer may be missing. transformers draws them; here always the same.
+    """
     import torch
     from transformers.utils import logging
 
@@ -114,7 +117,10 @@ def load_pretrained(loader: Any, directory: Path, device: str) -> Any:
     logging.set_verbosity_error()
     logging.disable_progress_bar()
     try:
-        model, report = loader.from_pretrained(directory, dtype=torch.float32, output_loading_info=True, **LOCAL)
+        with torch.random.fork_rng():
+            torch.manual_seed(0)
+            options = {"dtype": torch.float32, "output_loading_info": True, **LOCAL}
+            model, report = loader.from_pretrained(directory, **options)
     except OSError as error:
         raise ValueError(f"{directory} holds no model that transformers can load: {error}") from error
     finally:

@@ -14,7 +14,7 @@ from openset._utils.extras import require
 from openset.features.base import Batch, Encoder
 from openset.features.model_files import LOCAL, load_pretrained, model_directory, model_files, read_json
 
-Pooling = Literal["mean", "cls"]
+Pooling = Literal["mean", "cls", "pooler"]
 
 _WINDOW = 1024
 """How many texts are tokenised and sorted by length together: more need less padding, but more memory."""
@@ -71,8 +71,9 @@ class TextEncoder(Encoder):
     Parameters
     ----------
     model : "minilm" (packaged: all-MiniLM-L6-v2, 384 features), a directory, or a name on the hub.
-    pooling : "mean" of the tokens' last hidden states, or "cls", the first token's. ``None``: what a
-        sentence-transformers directory says, "mean" for other models.
+    pooling : "mean" of the tokens' last hidden states, "cls", the first token's, or "pooler", the model's own
+        layer on top of the first token's. ``None``: what a sentence-transformers directory says, "mean" for other
+        models. Checkpoints of RoBERTa have no weights of that layer: they are drawn, always the same.
     normalise : whether to scale features to length 1. ``None``: what the directory says, by default not.
     max_tokens : longer texts are cut to this, or to the model's own limit if that is lower.
     device : where torch computes.
@@ -93,8 +94,8 @@ class TextEncoder(Encoder):
         max_tokens: int = 128,
         device: str = "cpu",
     ) -> None:
-        if pooling not in (None, "mean", "cls"):
-            raise ValueError(f"pooling must be 'mean', 'cls' or None, got {pooling!r}")
+        if pooling not in (None, "mean", "cls", "pooler"):
+            raise ValueError(f"pooling must be 'mean', 'cls', 'pooler' or None, got {pooling!r}")
         if max_tokens < 3:
             raise ValueError(f"max_tokens must be at least 3 (two are special), got {max_tokens}")
         self.name = str(model)
@@ -154,7 +155,12 @@ class TextEncoder(Encoder):
         return model.get_encoder() if model.config.is_encoder_decoder else model
 
     def _features(self, tensors: dict[str, Any]) -> Any:
-        hidden = self._model(**tensors).last_hidden_state
+        output = self._model(**tensors)
+        if self.settings["pooling"] == "pooler":
+            if output.get("pooler_output") is None:
+                raise ValueError(f"{self.name} has no layer to pool with: use pooling='cls' or 'mean'")
+            return output.pooler_output
+        hidden = output.last_hidden_state
         if self.settings["pooling"] == "cls":
             return hidden[:, 0]
         mask = tensors["attention_mask"].unsqueeze(-1).to(hidden.dtype)

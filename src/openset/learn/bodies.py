@@ -190,10 +190,14 @@ class BackboneBody(nn.Module):
     def __init__(self, backbone: nn.Module, members: int) -> None:
         super().__init__()
         self.copies = nn.ModuleList(copy.deepcopy(backbone) for _ in range(members))
+        self.frozen: list[nn.Module] = []
+        """Layers that stay as they are in training, running statistics and dropout too."""
 
     def forward(self, x: Tensor, masks: DropoutMasks | None) -> Tensor:
         """Map rows (members, rows, ...) to (members, rows, hidden), or to maps (members, rows, cells, hidden)."""
         self.train(masks is not None)
+        for layer in self.frozen:
+            layer.eval()
         outputs = []
         for member, (module, rows) in enumerate(zip(self.copies, x, strict=True)):
             if masks is not None:

@@ -28,12 +28,24 @@ class Terms:
 
 
 def make_optimizer(
-    kind: str, parameters: Sequence[Tensor], learning_rate: float, momentum: float = 0.0
+    kind: str,
+    parameters: Sequence[Tensor] | Sequence[dict[str, Any]],
+    learning_rate: float,
+    momentum: float = 0.0,
 ) -> torch.optim.Optimizer:
-    """Return Adam or SGD, as one fused kernel."""
+    """Return Adam or SGD, as one fused kernel.
+
+    SGD starts with momentum zero for every parameter. By itself it starts at a parameter's first gradient, and
+    the fused kernel fails where that comes later than another's, as with losses that a warm-up leaves out.
+    """
     if kind == "adam":
         return torch.optim.Adam(parameters, lr=learning_rate, fused=True)
-    return torch.optim.SGD(parameters, lr=learning_rate, momentum=momentum, fused=True)
+    optimizer = torch.optim.SGD(parameters, lr=learning_rate, momentum=momentum, fused=True)
+    if momentum:
+        for group in optimizer.param_groups:
+            for parameter in group["params"]:
+                optimizer.state[parameter]["momentum_buffer"] = torch.zeros_like(parameter)
+    return optimizer
 
 
 def optimizer_state(optimizer: torch.optim.Optimizer) -> dict[str, Any]:

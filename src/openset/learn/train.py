@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from openset.learn.architecture import Architecture
 from openset.learn.augment import AUGMENTATIONS
+from openset.learn.backbone_schedule import BackboneSchedule, apply_schedule, as_schedule
 from openset.learn.backbones import maker_of, output_shape, template_of
 from openset.learn.batches import Batches, Rows, RowStream, ScaledRows, head_outputs
 from openset.learn.bodies import DropoutMasks
@@ -72,6 +73,7 @@ class Settings:
     dual_optimizer: str = "adam"
     dual_learning_rate: float = 0.02
     augment: str | None = None
+    backbone_schedule: Mapping[str, Any] | BackboneSchedule | None = None
 
 
 @dataclass(frozen=True)
@@ -212,7 +214,11 @@ class _Run:
             if n_constraints
             else None
         )
-        weights = list(self.network.parameters())
+        weights: list[Any] = list(self.network.parameters())
+        self.schedule = as_schedule(settings.backbone_schedule)
+        if self.schedule is not None:
+            weights = apply_schedule(self.network, self.schedule, settings.learning_rate)
+        self.rates = [group["lr"] for group in weights] if self.schedule is not None else []
         self.stepper = PrimalDual(
             self.network.parameter_groups(),
             make_optimizer(settings.optimizer, weights, settings.learning_rate, settings.momentum),
@@ -258,6 +264,10 @@ class _Run:
         """Take one primal–dual step on a new batch."""
         batch = self.batches.next()
         self.network.workspace.reset()
+        if self.schedule is not None:
+            factor = self.schedule.factor(self.ledger.step)
+            for group, rate in zip(self.stepper.optimizer.param_groups, self.rates, strict=True):
+                group["lr"] = rate * factor
         return self.stepper.step(lambda: self.objective.terms(self.network, batch, self.masks))
 
     def evaluate(self) -> None:

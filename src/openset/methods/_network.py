@@ -66,6 +66,9 @@ class NetworkBase(OpenSetClassifier):
         and replaces ``hidden`` and dropout. A name such as "resnet18" or "resnet18(width=16, channels=1)", or a
         function that returns a torch.nn.Module, starts from scratch, each member from its own seed. A module
         starts from its weights; the module that you pass is never changed
+    backbone_schedule : how a pretrained backbone is fine-tuned, any of {"freeze": 2, "rate": 0.1, "decay": 0.8,
+        "warmup": 100}: lowest layers that stay as they are (-1: all), the highest layer's learning rate as a
+        factor, the factor from a layer to the next lower one, and the steps in which learning rates rise
     augment : "crop_flip" moves training images by up to 4 pixels and mirrors half of them; None for no change
     checkpoint : folder for the state of this fit. If the fit is killed, the same call of ``fit`` resumes it and
         ends with the same weights. The state is deleted when the fit ends. Needs an integer ``random_state``
@@ -112,6 +115,7 @@ class NetworkBase(OpenSetClassifier):
         evaluate_every: int | None = 250,
         standardize: str | None = "auto",
         backbone: Any = None,
+        backbone_schedule: Any = None,
         augment: str | None = None,
         checkpoint: str | PathLike[str] | None = None,
         device: str = "cpu",
@@ -129,6 +133,7 @@ class NetworkBase(OpenSetClassifier):
         self.evaluate_every = evaluate_every
         self.standardize = standardize
         self.backbone = backbone
+        self.backbone_schedule = backbone_schedule
         self.augment = augment
         self.checkpoint = checkpoint
         self.device = device
@@ -191,7 +196,7 @@ class NetworkBase(OpenSetClassifier):
         check_choice("standardize", self.standardize, ("auto", "global", "feature", None))
         if not isinstance(self.device, str):
             raise ValueError(f"device={self.device!r} is not valid: expected a name such as 'cpu' or 'cuda'.")
-        check_backbone(self.backbone)
+        check_backbone(self.backbone, self.backbone_schedule)
         check_augment(self.augment, self.backbone)
         check_checkpoint(self.checkpoint, self.random_state)
 

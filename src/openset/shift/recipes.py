@@ -107,6 +107,7 @@ def sentiment_shift(
     n_train: int = 500,
     n_test: int = 125,
     shift: bool = True,
+    novel_share: float | None = None,
     novel_fraction: float | None = None,
     content: ArrayLike | None = None,
     novel_label: Any = None,
@@ -119,8 +120,8 @@ def sentiment_shift(
     and a share 1 − m of those with the higher one are in source, the rest in target. The m are drawn without
     replacement from values U(.08, .15) and U(.85, .92), as many of each as there are classes; ``shift=False``
     draws them from U(.45, .5). The ``novel`` category is in target only, with as many rows as a known category
-    uses, or as many as ``novel_fraction`` needs. Without a ``split`` column (of "train" and "test") test rows are
-    drawn from each category and sentiment.
+    uses, or a share ``novel_share`` of its rows, or as many as ``novel_fraction`` needs. Without a ``split``
+    column (of "train" and "test") test rows are drawn from each category and sentiment.
 
     >>> category, sentiment = np.repeat(["books", "music", "toys"], 400), np.tile([0, 1], 600)
     >>> made = sentiment_shift(category=category, sentiment=sentiment, novel="toys", n_train=100, n_test=25)
@@ -135,7 +136,14 @@ def sentiment_shift(
     recipe = Recipe(
         name="sentiment_shift",
         seed=random_state,
-        parameters={"novel": novel, "known": known, "n_train": n_train, "n_test": n_test, "shift": shift},
+        parameters={
+            "novel": novel,
+            "known": known,
+            "n_train": n_train,
+            "n_test": n_test,
+            "shift": shift,
+            "novel_share": novel_share,
+        },
         columns=columns,
         label="category",
         subtype="sentiment",
@@ -150,6 +158,8 @@ def sentiment_shift(
     pools = make_pools(recipe, test_fraction=n_test / (n_test + n_train), random=random)
     balanced = _balanced(pools, recipe.known, n_train, n_test, random)
     shares = np.column_stack([lower, 1 - lower]).ravel().tolist()
+    if novel_share is not None:
+        return draw(recipe, balanced, shares, novel_size=_share_of(novel_share), random=random)
     largest = {"target": 2 * n_train, "test_target": 2 * n_test}
     return draw(recipe, balanced, shares, novel_size=lambda n, part: min(n, largest[part]), random=random)
 

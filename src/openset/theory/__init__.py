@@ -5,12 +5,14 @@ from __future__ import annotations
 from openset.theory.bounds import (
     Complexity,
     FprBound,
+    budget_by_bound,
     fpr_budget_bound,
     linear_complexity,
     linear_complexity_of_rows,
 )
 from openset.theory.certificate import Certificate, Infeasibility
 from openset.theory.conditions import Condition, TheoremReport, gap_upper_bound, theorem_conditions
+from openset.theory.divergence import RareEvent, divergence_of_all_events, rare_event_divergence
 from openset.theory.impossibility_lemma import FiniteProblem, Impossibility, impossibility
 from openset.theory.limit import GroupLimit, Window, corrected_window, group_limit
 from openset.theory.logistic import Descent, logistic_descent
@@ -30,10 +32,13 @@ __all__ = [
     "LinearGaussianProblem",
     "MaxMargin",
     "NotSolvedError",
+    "RareEvent",
     "Sample",
     "TheoremReport",
     "Window",
+    "budget_by_bound",
     "corrected_window",
+    "divergence_of_all_events",
     "fpr_budget_bound",
     "gap_upper_bound",
     "group_limit",
@@ -44,5 +49,6 @@ __all__ = [
     "max_margin",
     "max_margin_color",
     "max_margin_dd",
+    "rare_event_divergence",
     "theorem_conditions",
 ]

@@ -10,6 +10,10 @@ A head's false-positive rate is β(h) = P_source(h(x) > 0). With the ramp φ(s) 
 
     β(h) ≤ mean φ(h(x_i)) + (2/γ)·R + √(log(1/δ) / 2n)            R the expected Rademacher complexity
     β(h) ≤ mean φ(h(x_i)) + (2/γ)·R̂ + 3·√(log(2/δ) / 2n)          R̂ the complexity on these n rows
+
+What is left where the ramp is 0, so where no source row comes nearer than γ to being called novel, is the
+smallest budget β that such a bound supports (:func:`budget_by_bound`). The paper computes β so and finds that its
+.01 is "well within".
 """
 
 from __future__ import annotations
@@ -86,6 +90,19 @@ def linear_complexity_of_rows(
     signs = np.random.default_rng(random_state).choice([-1.0, 1.0], size=(draws, len(X)))
     suprema = norm * np.linalg.norm(signs @ X, axis=1) / len(X)
     return Complexity(float(suprema.mean()), True, float(suprema.std(ddof=1)) / math.sqrt(draws))
+
+
+def budget_by_bound(complexity: Complexity, n: int, *, delta: float = 0.05, margin: float = 1.0) -> float:
+    """The β of the bound: no head that calls no source row novel, by a margin, has a larger false-positive rate.
+
+    ``n`` is the number of source rows, and ``complexity`` that of the heads' class on them. A larger budget, such
+    as .01, is well within the bound only if this is larger still; it is 1 where the bound says nothing.
+
+    >>> round(budget_by_bound(linear_complexity(1.0, 1.0, 10_000), 10_000), 4)
+    0.0322
+    """
+    check_integer("n", n)
+    return fpr_budget_bound(np.full(n, -margin), complexity, delta=delta, margin=margin).value
 
 
 def fpr_budget_bound(

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from openset.bench.problems import build_problem, datasets, get_source, source_for
+from openset.bench.problems.loading import forget_datasets
 from openset.bench.runs import expand
 from openset.bench.spec import load_spec, parse_spec
 from openset.bench.store import Store
@@ -22,8 +23,7 @@ from openset.errors import MissingExtraError
 @pytest.fixture(autouse=True)
 def forget_features():
     yield
-    datasets._features.cache_clear()
-    datasets._dataset.cache_clear()
+    forget_datasets()
 
 
 @pytest.fixture

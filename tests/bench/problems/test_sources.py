@@ -77,3 +77,17 @@ def test_missing_files_are_named(tmp_path):
     source = ProblemSource("x", build_problem, "", (), files=("here.npy", "there.npy"))
     assert source.missing_files(tmp_path) == ["there.npy"]
     assert source.missing_files(None) == ["here.npy", "there.npy"]
+
+
+def test_label_shift_thins_half_of_the_known_classes_and_keeps_the_novel_share():
+    options = {"n_source": 300, "n_target": 900, "n_test": 400, "n_features": 4}
+    plain = build_problem("synthetic", "shift", "novel", 3, **options)
+    made = build_problem("synthetic", "shift", "novel", 3, label_shift=0.8, **options)
+    assert (made.X == plain.X).all() and made.manifest_checksum != plain.manifest_checksum
+    kept = {c: (made.y_target == c).sum() / (plain.y_target == c).sum() for c in np.unique(plain.y)}
+    thin = [share for share in kept.values() if share < 1]
+    assert len(thin) == len(kept) // 2 and all(0.05 < share < 0.4 for share in thin)
+    assert made.novel_fraction == pytest.approx(plain.novel_fraction, abs=0.01)
+    assert (made.y_test == -1).mean() == pytest.approx((plain.y_test == -1).mean(), abs=0.02)
+    with pytest.raises(ValueError, match="needs two known classes"):
+        build_problem("synthetic-subtypes", "shift", "novel", 0, label_shift=0.5)

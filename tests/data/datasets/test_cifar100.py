@@ -6,8 +6,18 @@ import tarfile
 
 import numpy as np
 import pytest
-from official_files import COARSE, FINE, cifar_parts, write_cifar, write_tar
 
+from official_files import (
+    COARSE,
+    FINE,
+    FINE_NAMES,
+    cifar_parts,
+    whole_cifar,
+    write_cifar,
+    write_cifar_binary,
+    write_cifar_python,
+    write_tar,
+)
 from openset.data import load_cifar100
 from openset.data.datasets.cifar100 import SUPERCLASS_OF, SUPERCLASSES
 
@@ -28,6 +38,47 @@ def test_a_tiny_official_archive_loads(tmp_path, unpacked):
     # the file has all red values of an image first, then green, then blue
     assert data.images[7, 3, 5, 2] == images[7, 2 * 1024 + 3 * 32 + 5]
     assert any("97 classes are missing" in note for note in data.notes)
+
+
+@pytest.mark.parametrize("unpacked", [False, True])
+def test_both_official_archives_hold_the_same_rows(tmp_path, monkeypatch, unpacked):
+    rows = {"train": 3, "test": 2}
+    monkeypatch.setattr("openset.data.datasets.cifar100.ROWS_PER_CLASS", rows)
+    parts = whole_cifar(rows)
+    paths = [
+        write_cifar_python(tmp_path / "cifar-100-python.tar.gz", parts),
+        write_cifar_binary(tmp_path / "cifar-100-binary.tar.gz", parts),
+    ]
+    if unpacked:
+        for path in paths:
+            with tarfile.open(path) as archive:
+                archive.extractall(tmp_path, filter="data")
+        paths = [tmp_path / "cifar-100-python", tmp_path / "cifar-100-binary"]
+    python, binary = map(load_cifar100, paths)
+    assert python.title == "CIFAR-100" and len(python) == 500 and python.notes == ()
+    assert python.subtype[:3].tolist() == [FINE_NAMES[i] for i in parts["train"][1][:3]]
+    for column in ("images", "label", "subtype", "split"):
+        np.testing.assert_array_equal(getattr(python, column), getattr(binary, column))
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("train.bin", None, "lacks train.bin of cifar-100-binary"),
+        ("train.bin", b"\0" * 3073, "'train.bin' in .* has 3073 bytes, not a multiple of 3074"),
+        ("test.bin", b"", "'test.bin' in .* has 0 bytes"),
+        ("test.bin", b"\0" + b"\xff" * 3073, "'test.bin' in .* one class number below 100 for each image"),
+        ("fine_label_names.txt", b"apple", "'train.bin' in .* one class number below 1 for each image"),
+    ],
+)
+def test_a_damaged_binary_version_says_what_is_wrong(tmp_path, name, content, message):
+    archive = write_cifar_binary(tmp_path / "c.tar.gz", whole_cifar({"train": 1, "test": 1}))
+    with tarfile.open(archive) as whole:
+        whole.extractall(tmp_path, filter="data")
+    file = tmp_path / "cifar-100-binary" / name
+    file.unlink() if content is None else file.write_bytes(content)
+    with pytest.raises(ValueError, match=message):
+        load_cifar100(tmp_path, partial=True)
 
 
 def test_an_incomplete_archive_says_what_is_missing(tmp_path):

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from official_files import python2_pickle
 
 import openset
+from official_files import python2_pickle
 from openset.data.datasets import inert_pickle
 from openset.data.datasets.inert_pickle import read_inert
 

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import lru_cache
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from openset.bench.problems.loading import (
+    CIFAR_FILES,
+    CIFAR_NOVEL,
+    Encoding,
+    cifar_classes,
+    load_cifar,
+    load_with_features,
+    present,
+)
+from openset.bench.problems.names import with_names
 from openset.bench.problems.sources import (
     BenchProblem,
     ProblemSource,
@@ -21,40 +30,75 @@ from openset.data.datasets.amazon import PAPER_CATEGORIES
 from openset.data.datasets.dataset import Dataset
 from openset.data.datasets.sun397 import NATURAL_GROUPS
 
-STAND_IN_CATEGORIES = ("music", "software", "health_personal_care", "kitchen_housewares", "toys_games", "apparel")
-"""The categories of the Amazon stand-in that are most like the paper's six."""
+AMAZON_FRACTIONS = {
+    "Musical_Instruments": 0.32,
+    "Digital_Music": 0.11,
+    "Software": 0.07,
+    "Luxury_Beauty": 0.07,
+    "Industrial_and_Scientific": 0.22,
+    "Prime_Pantry": 0.18,
+}
+"""The share of each new category in the target, as the paper's table of Amazon Reviews prints it."""
+STAND_IN_CATEGORIES = {
+    "music": "Digital_Music",
+    "software": "Software",
+    "health_personal_care": "Luxury_Beauty",
+    "kitchen_housewares": "Prime_Pantry",
+    "toys_games": "Musical_Instruments",
+    "apparel": "Industrial_and_Scientific",
+}
+"""The categories of the Amazon stand-in that are most like the paper's six, each with the one it replaces."""
 CLINC_KNOWN = ("banking", "travel", "home", "work", "small_talk")
 SUN_KNOWN = ("indoor", "outdoor_manmade")
-CIFAR_NOVEL = ("baby", "man", "butterfly", "rocket", "streetcar")
-PER_SENTIMENT = 625
-"""Reviews per category and sentiment in the paper: 500 for source and target, 125 for testing."""
 
-_PATHS: dict[str, tuple[str, dict[str, Any]]] = {
-    "amazon": ("amazon_reviews", {"categories": PAPER_CATEGORIES, "per_sentiment": PER_SENTIMENT}),
-    "amazon_fdu_mtl": ("amazon_reviews", {}),
-    "sun397": ("SUN397", {}),
-    "sun_scenes": ("sun_scenes", {}),
-    "clinc150": ("clinc150", {}),
-    "cifar100": ("cifar100/cifar100_26classes.npz", {"partial": True}),
-}
-"""The path of each dataset in the data folder, and the options to read it with."""
+Fractions = float | Mapping[str, float] | None
+"""A share of novel rows: one for all new classes, or one for each of the paper's; None for the paper's."""
 
 
 def _amazon(
-    setting: Setting, novel: str, seed: int, data_dir: Path | None, *, encoder: str | None = None, **recipe: Any
+    setting: Setting,
+    novel: str,
+    seed: int,
+    data_dir: Path | None,
+    *,
+    encoder: str | None = None,
+    pooling: str | None = None,
+    max_tokens: int | None = None,
+    novel_fraction: Fractions = None,
+    **recipe: Any,
 ) -> BenchProblem:
-    """The paper's six categories, one of which is new; sentiment flips between source and target."""
-    data, features = _features("amazon", data_dir, encoder)
-    return _sentiment_problem(data, features, PAPER_CATEGORIES, setting, novel, seed, **recipe)
+    """The paper's six categories, one of which is new; sentiment flips between source and target.
+
+    ``pooling`` and ``max_tokens`` are those of the text encoder; the authors have "pooler" and 512.
+    """
+    encoding = Encoding.of(encoder, pooling=pooling, max_tokens=max_tokens)
+    data, features = load_with_features("amazon", data_dir, encoding)
+    fraction = _fraction_of(novel, novel_fraction)
+    return _sentiment_problem(data, features, PAPER_CATEGORIES, setting, novel, seed, fraction, **recipe)
 
 
 def _amazon_stand_in(
-    setting: Setting, novel: str, seed: int, data_dir: Path | None, *, novel_fraction: float = 0.09
+    setting: Setting, novel: str, seed: int, data_dir: Path | None, *, novel_fraction: Fractions = None
 ) -> BenchProblem:
-    """The same recipe on older reviews of other categories."""
-    data, features = _features("amazon_fdu_mtl", data_dir)
-    categories = STAND_IN_CATEGORIES
-    return _sentiment_problem(data, features, categories, setting, novel, seed, novel_fraction=novel_fraction)
+    """The same recipe on older reviews of other categories, each with the share of the one it replaces."""
+    data, features = load_with_features("amazon_fdu_mtl", data_dir)
+    fraction = _fraction_of(STAND_IN_CATEGORIES.get(novel, novel), novel_fraction)
+    return _sentiment_problem(data, features, tuple(STAND_IN_CATEGORIES), setting, novel, seed, fraction)
+
+
+def _fraction_of(category: str, asked: Fractions) -> float:
+    """The share of a new category in the target: the one asked for all or for it, else the paper's.
+
+    >>> [_fraction_of("Software", asked) for asked in (None, 0.2, {"Software": 0.06})]
+    [0.07, 0.2, 0.06]
+    """
+    if isinstance(asked, float | int):
+        return asked
+    fractions = {**AMAZON_FRACTIONS, **(asked or {})}
+    if category not in fractions:
+        known = ", ".join(fractions)
+        raise ValueError(f"there is no novel_fraction for {category!r}, only for {known}: give a number.")
+    return fractions[category]
 
 
 def _sentiment_problem(
@@ -64,21 +108,25 @@ def _sentiment_problem(
     setting: Setting,
     novel: str,
     seed: int,
+    novel_fraction: float,
     **recipe: Any,
 ) -> BenchProblem:
+    """All novel rows beside the known ones, of which as many are dropped as the share asks."""
     from openset.shift import sentiment_shift
 
     split = sentiment_shift(
         category=data.label,
-        sentiment=_present(data.sentiment),
+        sentiment=present(data.sentiment),
         split=data.split,
         known=[name for name in categories if name != novel],
         novel=novel,
+        novel_share=1.0,
         shift=setting == "shift",
         random_state=seed,
         **recipe,
     )
-    return problem_from_split(features, split, stand_in_for=data.stand_in_for or "")
+    made = problem_from_split(features, split, stand_in_for=data.stand_in_for or "")
+    return thinned(made, novel_fraction, seed)
 
 
 def _sun397(
@@ -88,6 +136,8 @@ def _sun397(
     data_dir: Path | None,
     *,
     encoder: str | None = None,
+    cells: int | None = None,
+    names: bool = False,
     novel_fraction: float | None = None,
     **recipe: Any,
 ) -> BenchProblem:
@@ -96,20 +146,27 @@ def _sun397(
     Four subtypes have some hundreds of images: with a large ``novel_fraction`` known rows of the target are
     dropped.
     """
-    data, features = _features("sun397", data_dir, encoder)
+    data, features = load_with_features("sun397", data_dir, Encoding.of(encoder, cells=cells))
     known = np.unique(data.label[data.columns["level1"] == "indoor"]).tolist()
     recipe = {"novel_group": novel, "known": known, **recipe}
-    return _subtype_problem_of_share(data, features, setting, seed, novel_fraction, **recipe)
+    made = _subtype_problem_of_share(data, features, setting, seed, novel_fraction, **recipe)
+    return with_names(made, data, novel, encoder, data_dir) if names else made
 
 
 def _sun(
-    setting: Setting, novel: str, seed: int, data_dir: Path | None, *, novel_fraction: float | None = None
+    setting: Setting,
+    novel: str,
+    seed: int,
+    data_dir: Path | None,
+    *,
+    cells: int | None = None,
+    novel_fraction: float | None = None,
 ) -> BenchProblem:
     """Indoor and man-made outdoor scenes, whose categories are the subtypes; one category is new.
 
     A category has about 250 images at most: with a large ``novel_fraction`` known rows of the target are dropped.
     """
-    data, features = _features("sun_scenes", data_dir)
+    data, features = load_with_features("sun_scenes", data_dir, Encoding.of(None, cells=cells))
     recipe = {"novel_subtypes": [novel], "known": SUN_KNOWN}
     return _subtype_problem_of_share(data, features, setting, seed, novel_fraction, **recipe)
 
@@ -118,7 +175,7 @@ def _clinc(
     setting: Setting, novel: str, seed: int, data_dir: Path | None, *, encoder: str | None = None, **recipe: Any
 ) -> BenchProblem:
     """Queries of five domains with intents as subtypes; a sixth domain is new, by default 9 % of target."""
-    data, features = _features("clinc150", data_dir, encoder)
+    data, features = load_with_features("clinc150", data_dir, Encoding(encoder))
     known = [name for name in CLINC_KNOWN if name != novel]
     recipe = {"novel_group": novel, "subtype_share": 1.0, "novel_fraction": 0.09, "known": known, **recipe}
     return _subtype_problem(data, features, setting, seed, **recipe)
@@ -146,7 +203,7 @@ def _subtype_problem(
 
     split = subtype_shift(
         group=data.label,
-        subtype=_present(data.subtype),
+        subtype=present(data.subtype),
         shift=setting == "shift",
         content=content_keys(features if data.texts is None else data.texts),
         random_state=seed,
@@ -162,17 +219,23 @@ def _cifar(
     data_dir: Path | None,
     *,
     encoder: str | None = None,
+    cells: int | None = None,
+    names: bool = False,
+    known: Sequence[str] = (),
     **options: Any,
 ) -> BenchProblem:
     """CIFAR-100 as frozen features."""
-    data, features = _features("cifar100", data_dir, encoder)
-    return _cifar_problem(data, features, setting, novel, seed, **options)
+    data, features = load_cifar(data_dir, cifar_classes(known, novel), Encoding.of(encoder, cells=cells))
+    made = _cifar_problem(data, features, setting, novel, seed, known=known, **options)
+    return with_names(made, data, novel, encoder, data_dir) if names else made
 
 
-def _cifar_images(setting: Setting, novel: str, seed: int, data_dir: Path | None, **options: Any) -> BenchProblem:
+def _cifar_images(
+    setting: Setting, novel: str, seed: int, data_dir: Path | None, *, known: Sequence[str] = (), **options: Any
+) -> BenchProblem:
     """CIFAR-100 as images, for methods with a backbone."""
-    data = _dataset("cifar100", data_dir)
-    return _cifar_problem(data, _present(data.images), setting, novel, seed, **options)
+    data, images = load_cifar(data_dir, cifar_classes(known, novel), None)
+    return _cifar_problem(data, images, setting, novel, seed, known=known, **options)
 
 
 def _cifar_problem(
@@ -194,64 +257,52 @@ def _cifar_problem(
     """
     from openset.shift import CIFAR_SUPERCLASSES, cifar_shift, content_keys
 
-    fine = _present(data.subtype)
+    fine = present(data.subtype)
     used = np.flatnonzero(~np.isin(fine, [name for name in without if name != novel]))
     split = cifar_shift(
         coarse=data.label[used],
         fine=fine[used],
-        split=_present(data.split)[used],
+        split=present(data.split)[used],
         novel=novel,
         known=known or CIFAR_SUPERCLASSES,
         shift=setting == "shift",
         novel_share=novel_share,
         novel_fraction=novel_fraction,
-        content=content_keys(_present(data.images)[used]),
+        content=content_keys(present(data.images)[used]),
         random_state=seed,
     )
     return problem_from_split(rows[used], split)
 
 
-@lru_cache(maxsize=2)
-def _dataset(name: str, data_dir: Path | None) -> Dataset:
-    from openset.data.datasets.catalogue import load_dataset
-
-    path, options = _PATHS[name]
-    if data_dir is None:
-        raise ValueError(f"{name} needs a data folder: pass --data FOLDER, a folder with {path}.")
-    return load_dataset(name, data_dir / path, **options)
-
-
-@lru_cache(maxsize=2)
-def _features(
-    name: str, data_dir: Path | None, encoder: str | None = None, progress: bool = False
-) -> tuple[Dataset, NDArray[np.float32]]:
-    """A dataset and the features of its rows: its own, or an encoder's, which are cached on disk."""
-    from openset.features import encode_images, encode_texts
-
-    data = _dataset(name, data_dir)
-    if data.features is not None:
-        return data, np.asarray(data.features, np.float32)
-    assert data_dir is not None
-    if data.texts is not None:
-        return data, encode_texts(data.texts, _encoder(encoder or "minilm", data_dir), progress=progress)
-    chosen = _encoder(encoder or "efficientnet_lite0", data_dir)
-    return data, encode_images(_present(data.images), chosen, progress=progress)
-
-
-def _encoder(name: str, data_dir: Path) -> str | Path:
-    """The folder of that name in ``encoders`` of the data folder if there is one, else the name."""
-    local = data_dir / "encoders" / name.rpartition("/")[2]
-    return local if local.is_dir() else name
-
-
-def _present(column: Any) -> Any:
-    assert column is not None
-    return column
-
-
 def _encode_first(name: str) -> Any:
     """Return a ``prepare`` that fills the cache of features, so that workers do not each encode."""
-    return lambda data_dir, encoder, progress: _features(name, data_dir, encoder, progress)
+
+    def prepare(
+        data_dir: Path | None,
+        progress: bool,
+        *,
+        encoder: str | None = None,
+        pooling: str | None = None,
+        max_tokens: int | None = None,
+        cells: int | None = None,
+        **others: Any,
+    ) -> None:
+        encoding = Encoding.of(encoder, pooling=pooling, max_tokens=max_tokens, cells=cells)
+        load_with_features(name, data_dir, encoding, progress)
+
+    return prepare
+
+
+def _encode_cifar(
+    data_dir: Path | None,
+    progress: bool,
+    *,
+    encoder: str | None = None,
+    cells: int | None = None,
+    known: Sequence[str] = (),
+    **others: Any,
+) -> None:
+    load_cifar(data_dir, cifar_classes(known, CIFAR_NOVEL[0]), Encoding.of(encoder, cells=cells), progress)
 
 
 SOURCES = (
@@ -269,10 +320,12 @@ SOURCES = (
         "amazon-fdu-mtl",
         _amazon_stand_in,
         "older Amazon reviews, MiniLM features; a stand-in",
-        novel=STAND_IN_CATEGORIES,
+        novel=tuple(STAND_IN_CATEGORIES),
         shift_of="sentiment",
         files=("amazon_reviews/reviews.parquet", "amazon_reviews/minilm.npy"),
         preset="amazon_minilm",
+        caveat="each new category has the share of the paper's category that it replaces; where its rows are too "
+        "few for that share (toys_games, .32), known target rows are dropped.",
     ),
     ProblemSource(
         "sun397",
@@ -289,6 +342,9 @@ SOURCES = (
         "SUN scenes, EfficientNet-Lite0 features; a stand-in: indoor and man-made",
         novel=("desert", "waterfall", "campus", "highway", "windmill"),
         files=("sun_scenes/index.csv", "sun_scenes/efficientnet_lite0.npy"),
+        prepare=_encode_first("sun_scenes"),
+        caveat="a category has about 250 images, two classes are known instead of six, and what is new is one "
+        "category instead of four; where a share needs more new rows, known target rows are dropped.",
     ),
     ProblemSource(
         "clinc150",
@@ -303,14 +359,16 @@ SOURCES = (
         _cifar,
         "CIFAR-100, frozen features",
         novel=CIFAR_NOVEL,
-        files=("cifar100/cifar100_26classes.npz",),
-        prepare=_encode_first("cifar100"),
+        files=(" or ".join(CIFAR_FILES),),
+        prepare=_encode_cifar,
+        caveat="rows, classes, seeds and shares are the paper's, the features are not: they come from a network "
+        "that was trained on ImageNet, and the paper's learned from these images alone.",
     ),
     ProblemSource(
         "cifar100-images",
         _cifar_images,
         "CIFAR-100 images, for methods with a backbone",
         novel=CIFAR_NOVEL,
-        files=("cifar100/cifar100_26classes.npz",),
+        files=(" or ".join(CIFAR_FILES),),
     ),
 )

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -34,6 +34,17 @@ class BenchProblem:
     """Equal if and only if two problems have the same rows in the same order."""
     stand_in_for: str = ""
     """The dataset of the paper that this one replaces; empty if it replaces none."""
+    names: Mapping[str, Any] = field(default_factory=dict)
+    """Embeddings of class names and of other names, as parameters of the methods that compare with names."""
+
+    def rows_for(self, takes: str) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+        """Source, target and test rows for a method that takes a table, cells or names: of cells, a table has the
+        mean."""
+        rows = self.X, self.X_target, self.X_test
+        if self.X.ndim != 3 or takes == "cells":
+            return rows
+        source, target, test = (part.mean(axis=1) for part in rows)
+        return source, target, test
 
 
 @dataclass(frozen=True)
@@ -42,7 +53,7 @@ class ProblemSource:
 
     ``build(setting, novel, seed, data_dir, **options)`` returns a :class:`BenchProblem`. ``novel`` lists the new
     classes that are used if a spec lists none. ``files`` must exist in the data folder (``*`` matches any
-    characters); if they do not, the source ``stand_in`` is used instead.
+    characters, and of ``"a or b"`` one must exist); if they do not, the source ``stand_in`` is used instead.
     """
 
     name: str
@@ -57,8 +68,11 @@ class ProblemSource:
     """Whether the target comes from elsewhere, so that all its rows may have moved."""
     preset: str = ""
     """The preset to use instead of that of the dataset it replaces."""
-    prepare: Callable[[Path | None, str | None, bool], object] | None = None
-    """``prepare(data_dir, encoder, show_progress)`` does, once, the work that all its problems share."""
+    caveat: str = ""
+    """What a reader of its results must know: stands on every page that has them."""
+    prepare: Callable[..., object] | None = None
+    """``prepare(data_dir, show_progress, encoder=…, **options)`` does, once, the work that its problems share.
+    ``encoder`` is passed where a spec has one."""
     solve: Callable[..., dict[str, float]] | None = None
     """``solve(method, problem, **options)`` returns the metrics of an exact solution; nothing is fitted."""
     is_user_data: bool = False
@@ -67,7 +81,12 @@ class ProblemSource:
 
     def missing_files(self, data_dir: Path | None) -> list[str]:
         """Those of ``files`` that are not in the data folder."""
-        return [name for name in self.files if data_dir is None or next(data_dir.glob(name), None) is None]
+        return [name for name in self.files if data_dir is None or not _is_in(data_dir, name)]
+
+
+def _is_in(data_dir: Path, names: str) -> bool:
+    """Whether one of the files, as ``"a or b"``, is in the data folder."""
+    return any(next(data_dir.glob(name), None) is not None for name in names.split(" or "))
 
 
 _SOURCES: dict[str, ProblemSource] = {}
@@ -117,16 +136,24 @@ def source_for(name: str, data_dir: Path | None) -> ProblemSource:
 
 
 def build_problem(
-    dataset: str, setting: Setting, novel: str, seed: int, data_dir: Path | None = None, **options: Any
+    dataset: str,
+    setting: Setting,
+    novel: str,
+    seed: int,
+    data_dir: Path | None = None,
+    *,
+    label_shift: float | None = None,
+    **options: Any,
 ) -> BenchProblem:
-    """Build one problem.
+    """Build one problem; ``label_shift`` changes the shares of its known classes in target too.
 
     >>> problem = build_problem("synthetic", "no-shift", "novel", 0, n_source=90, n_target=50, n_test=50)
     >>> problem.X.shape, problem.novel_fraction
     ((90, 200), 0.1)
     """
     check_choice("setting", setting, SETTINGS)
-    return get_source(dataset).build(setting, novel, seed, data_dir, **options)
+    problem = get_source(dataset).build(setting, novel, seed, data_dir, **options)
+    return problem if label_shift is None else with_label_shift(problem, label_shift, seed)
 
 
 def problem_from_split(rows: NDArray[Any], split: Any, *, stand_in_for: str = "") -> BenchProblem:
@@ -167,7 +194,41 @@ def thinned(problem: BenchProblem, novel_fraction: float, seed: int) -> BenchPro
         n_novel = min(len(novel), round(len(known) * odds))
         return np.sort(np.concatenate([novel[:n_novel], known[: round(n_novel / odds)]]))
 
-    target, test = kept(problem.y_target), kept(problem.y_test)
+    return _with_rows(problem, kept(problem.y_target), kept(problem.y_test))
+
+
+def with_label_shift(problem: BenchProblem, amount: float, seed: int) -> BenchProblem:
+    """Drop a share ``amount`` of the target and test rows of half of the known classes, drawn by the seed.
+
+    Novel rows are dropped too, so that their share stays. With an odd number of classes the smaller half is
+    thinned.
+
+    >>> problem = build_problem("synthetic", "shift", "novel", 0, n_source=300, n_target=400, n_test=100)
+    >>> changed = with_label_shift(problem, 0.5, seed=0)
+    >>> len(changed.X) == len(problem.X), len(changed.X_target) < 320, round(changed.novel_fraction, 2)
+    (True, True, 0.1)
+    """
+    check_number("label_shift", amount, high=1, open_low=True, open_high=True)
+    classes = np.unique(problem.y)
+    if len(classes) < 2:
+        raise ValueError(f"label_shift={amount} needs two known classes or more, and there is {len(classes)}.")
+    random = np.random.default_rng([seed, 2])
+    thin = random.permutation(classes)[: len(classes) // 2]
+
+    def kept(labels: NDArray[Any]) -> NDArray[np.intp]:
+        is_novel, is_thin = labels == problem.novel_label, np.isin(labels, thin)
+        stay = ~is_novel & (~is_thin | (random.random(len(labels)) >= amount))
+        share = is_novel.mean()
+        wanted = round(stay.sum() * share / (1 - share))
+        return np.sort(
+            np.concatenate([np.flatnonzero(stay), random.permutation(np.flatnonzero(is_novel))[:wanted]])
+        )
+
+    return _with_rows(problem, kept(problem.y_target), kept(problem.y_test))
+
+
+def _with_rows(problem: BenchProblem, target: NDArray[np.intp], test: NDArray[np.intp]) -> BenchProblem:
+    """The problem with some of its target and test rows."""
     made = problem_of(
         problem.X,
         problem.y,
@@ -177,7 +238,7 @@ def thinned(problem: BenchProblem, novel_fraction: float, seed: int) -> BenchPro
         problem.y_test[test],
         problem.novel_label,
     )
-    return replace(made, stand_in_for=problem.stand_in_for)
+    return replace(made, stand_in_for=problem.stand_in_for, names=problem.names)
 
 
 def problem_of(

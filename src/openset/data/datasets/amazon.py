@@ -65,7 +65,7 @@ def load_amazon_reviews(
 
     ``path`` is a folder with one file for each category: all reviews or the 5-core, which is used if both are
     there. ``per_sentiment`` is the most reviews to keep of each category and sentiment, drawn uniformly with
-    ``random_state``; memory then stays bounded for files of any size. The paper needs 625. Reviews of three stars
+    ``random_state``; memory then stays bounded for files of any size. The paper needs 735. Reviews of three stars
     and reviews without text are dropped and counted in ``notes``. ``columns["rating"]`` holds the stars.
     """
     folder = existing(path, SOURCE)

@@ -1,4 +1,4 @@
-"""CIFAR-100: the official Python archive or its folder, an npz file, or a folder of images."""
+"""CIFAR-100: the official Python or binary archive or its folder, an npz file, or a folder of images."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from openset.data.readers.images import ImageFiles, list_images
 
 CITATION = "Krizhevsky, A. (2009). Learning multiple layers of features from tiny images."
 SOURCE = (
-    "CIFAR-100 comes from https://www.cs.toronto.edu/~kriz/cifar-100-python.tar.gz (161 MB): "
-    "pass the archive, or the folder cifar-100-python that it unpacks to."
+    "CIFAR-100 comes from https://www.cs.toronto.edu/~kriz/cifar-100-python.tar.gz (161 MB), or "
+    "cifar-100-binary.tar.gz beside it: pass the archive, or the folder that it unpacks to."
 )
 SUPERCLASSES: dict[str, tuple[str, ...]] = {
     "aquatic_mammals": ("beaver", "dolphin", "otter", "seal", "whale"),
@@ -46,6 +46,10 @@ SUPERCLASSES: dict[str, tuple[str, ...]] = {
 SUPERCLASS_OF = {fine: coarse for coarse, group in SUPERCLASSES.items() for fine in group}
 ROWS_PER_CLASS = {"train": 500, "test": 100}
 _PARTS = ("meta", "train", "test")
+_BINARY_PARTS = ("coarse_label_names.txt", "fine_label_names.txt", "train.bin", "test.bin")
+_FOLDERS = {"cifar-100-python": _PARTS, "cifar-100-binary": _BINARY_PARTS}
+"""The files of each official version, by the folder that its archive unpacks to."""
+_BINARY_ROW = 2 + 3072  # a coarse label, a fine label, the pixels
 _LARGEST_PART = 512 * 2**20  # the official training file has 155 MB
 
 Images: TypeAlias = NDArray[np.uint8] | ImageFiles
@@ -54,11 +58,12 @@ Images: TypeAlias = NDArray[np.uint8] | ImageFiles
 def load_cifar100(path: str | Path, *, partial: bool = False) -> Dataset:
     """CIFAR-100: ``label`` is the superclass, ``subtype`` the fine class, ``split`` the official train or test.
 
-    ``path`` is the official ``cifar-100-python.tar.gz`` or its unpacked folder; an ``.npz`` with ``images``,
-    ``fine``, ``coarse`` and ``split``; or a folder of images ``train/<fine class>/*.png`` and ``test/…``. Every
-    class must have 500 training and 100 test images, and official files must have all 100 classes. With
-    ``partial=True`` they need not; ``notes`` then lists what is missing. The archive's pickles are read as data:
-    nothing in them is executed, and nothing is unpacked to disk.
+    ``path`` is the official ``cifar-100-python.tar.gz`` or ``cifar-100-binary.tar.gz``, or its unpacked folder;
+    an ``.npz`` with ``images``, ``fine``, ``coarse`` and ``split``; or a folder of images
+    ``train/<fine class>/*.png`` and ``test/…``. Every class must have 500 training and 100 test images, and
+    official files must have all 100 classes. With ``partial=True`` they need not; ``notes`` then lists what is
+    missing. The Python version's pickles are read as data: nothing in them is executed, and nothing is unpacked
+    to disk.
     """
     found = existing(path, SOURCE)
     whole = True
@@ -70,9 +75,9 @@ def load_cifar100(path: str | Path, *, partial: bool = False) -> Dataset:
     elif (found / "train").is_dir():
         images, fine, coarse, split = _read_image_folder(found)
     else:
-        folder = found / "cifar-100-python" if (found / "cifar-100-python").is_dir() else found
-        parts = {part: (folder / part).read_bytes() for part in _PARTS if (folder / part).is_file()}
-        images, fine, coarse, split = _read_parts(parts, folder)
+        folder = next((found / name for name in _FOLDERS if (found / name).is_dir()), found)
+        names = [name for names in _FOLDERS.values() for name in names if (folder / name).is_file()]
+        images, fine, coarse, split = _read_parts({name: (folder / name).read_bytes() for name in names}, folder)
     problems = _incomplete(fine, split, whole=whole)
     if problems and not partial:
         raise ValueError(
@@ -89,7 +94,7 @@ def load_cifar100(path: str | Path, *, partial: bool = False) -> Dataset:
 
 
 def _archive_parts(path: Path) -> dict[str, bytes]:
-    """Read the three files of the official archive. Refuse an archive with links or paths outside itself."""
+    """Read the files of the official archive. Refuse an archive with links or paths outside itself."""
     parts: dict[str, bytes] = {}
     try:
         with tarfile.open(path) as archive:
@@ -100,7 +105,7 @@ def _archive_parts(path: Path) -> dict[str, bytes]:
                         f"{path} was refused: its member {member.name!r} reaches outside the archive or is a "
                         f"link. Nothing was unpacked. {SOURCE}"
                     )
-                if member.isfile() and inside.parent.name == "cifar-100-python" and inside.name in _PARTS:
+                if member.isfile() and inside.name in _FOLDERS.get(inside.parent.name, ()):
                     if member.size > _LARGEST_PART:
                         raise ValueError(
                             f"{path} was refused: {member.name!r} claims {member.size} bytes. {SOURCE}"
@@ -115,6 +120,9 @@ def _archive_parts(path: Path) -> dict[str, bytes]:
 
 
 def _read_parts(parts: dict[str, bytes], path: Path) -> tuple[Images, NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """Images, fine and coarse classes and the split, of the files of the Python or of the binary version."""
+    if any(part in parts for part in _BINARY_PARTS):
+        return _read_binary(parts, path)
     missing = [part for part in _PARTS if part not in parts]
     if missing:
         raise ValueError(f"{path} lacks {listed(missing)} of cifar-100-python. {SOURCE}")
@@ -129,12 +137,38 @@ def _read_parts(parts: dict[str, bytes], path: Path) -> tuple[Images, NDArray[An
             raise ValueError(
                 f"{part!r} in {path} holds data of shape {np.shape(data)}, not (rows, 3072). {SOURCE}"
             )
-        # stored as planes of red, green and blue
-        images.append(data.reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1))
+        images.append(_from_planes(data))
         fine.append(_names(fine_numbers, meta[0], len(data), part, path))
         coarse.append(_names(coarse_numbers, meta[1], len(data), part, path))
         split.append(np.repeat(part, len(data)))
     return np.concatenate(images), np.concatenate(fine), np.concatenate(coarse), np.concatenate(split)
+
+
+def _read_binary(parts: dict[str, bytes], path: Path) -> tuple[Images, NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """Each image is a byte of its superclass, a byte of its class and 3072 bytes of pixels, without a header."""
+    missing = [part for part in _BINARY_PARTS if part not in parts]
+    if missing:
+        raise ValueError(f"{path} lacks {listed(missing)} of cifar-100-binary. {SOURCE}")
+    coarse_names, fine_names = (parts[name].decode("utf-8", "replace").split() for name in _BINARY_PARTS[:2])
+    images, fine, coarse, split = [], [], [], []
+    for part in ("train", "test"):
+        data = np.frombuffer(parts[f"{part}.bin"], np.uint8)
+        if not data.size or data.size % _BINARY_ROW:
+            raise ValueError(
+                f"'{part}.bin' in {path} has {data.size} bytes, not a multiple of {_BINARY_ROW}: it is not "
+                f"whole. {SOURCE}"
+            )
+        rows = data.reshape(-1, _BINARY_ROW)
+        images.append(_from_planes(rows[:, 2:]))
+        coarse.append(_names(rows[:, 0].astype(int), coarse_names, len(rows), f"{part}.bin", path))
+        fine.append(_names(rows[:, 1].astype(int), fine_names, len(rows), f"{part}.bin", path))
+        split.append(np.repeat(part, len(rows)))
+    return np.concatenate(images), np.concatenate(fine), np.concatenate(coarse), np.concatenate(split)
+
+
+def _from_planes(data: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """Images (rows, 32, 32, 3) of rows of 3072 bytes, which are planes of red, green and blue."""
+    return data.reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)
 
 
 def _keys(content: dict[str, Any], names: tuple[str, ...], part: str, path: Path) -> list[Any]:

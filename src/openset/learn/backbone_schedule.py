@@ -1,0 +1,103 @@
+"""How a pretrained backbone is fine-tuned: frozen layers, a learning rate for each layer, and a warm-up."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+from torch import Tensor, nn
+
+from openset._utils.params import check_integer, check_number
+from openset.learn.bodies import BackboneBody
+from openset.learn.network import Network
+
+
+@dataclass(frozen=True)
+class BackboneSchedule:
+    """Settings of fine-tuning. The defaults train the whole backbone like the heads."""
+
+    freeze: int = 0
+    """The number of lowest layers that stay as they are, their normalisation too; -1 for all of them."""
+    rate: float = 1.0
+    """The learning rate of the highest layer, as a factor of ``learning_rate``."""
+    decay: float = 1.0
+    """The factor from one layer to the one below it."""
+    warmup: int = 0
+    """The number of steps in which all learning rates rise from nearly zero."""
+
+    def __post_init__(self) -> None:
+        check_integer("backbone_schedule freeze", self.freeze, low=-1)
+        check_number("backbone_schedule rate", self.rate, open_low=True)
+        check_number("backbone_schedule decay", self.decay, high=1, open_low=True)
+        check_integer("backbone_schedule warmup", self.warmup, low=0)
+
+    def factor(self, step: int) -> float:
+        """The factor of all learning rates at a step, which is counted from 1.
+
+        >>> [BackboneSchedule(warmup=4).factor(step) for step in (1, 4, 5)]
+        [0.25, 1.0, 1.0]
+        """
+        return min(1.0, step / self.warmup) if self.warmup else 1.0
+
+
+def as_schedule(given: Any) -> BackboneSchedule | None:
+    """The value of ``backbone_schedule=``: None, a schedule, or a mapping of its names."""
+    if given is None or isinstance(given, BackboneSchedule):
+        return given
+    names = [field.name for field in fields(BackboneSchedule)]
+    if not isinstance(given, Mapping) or not set(given) <= set(names):
+        raise ValueError(
+            f"backbone_schedule={given!r} is not valid: expected a mapping of some of {', '.join(names)}, such "
+            'as {"freeze": 2, "rate": 0.1, "decay": 0.8, "warmup": 100}.'
+        )
+    return BackboneSchedule(**given)
+
+
+def layers_of(module: nn.Module) -> list[nn.Module]:
+    """The layers of a backbone from the lowest to the highest: its children, and the items of lists among them.
+
+    >>> from openset.learn.backbones import resnet18
+    >>> [type(layer).__name__ for layer in layers_of(resnet18(width=2))][:4]
+    ['Conv2d', 'BatchNorm2d', 'Block', 'Block']
+    """
+    found: list[nn.Module] = []
+    for child in module.children():
+        inner = list(child.children())
+        if isinstance(child, nn.Sequential | nn.ModuleList):
+            found += inner
+        elif len(inner) == 1 and isinstance(inner[0], nn.Sequential | nn.ModuleList):
+            found += list(inner[0].children())  # such as the encoder of a transformer
+        else:
+            found.append(child)
+    if len(found) == 1 and any(True for _ in found[0].children()):
+        return layers_of(found[0])
+    return found or [module]
+
+
+def apply_schedule(network: Network, schedule: BackboneSchedule, learning_rate: float) -> list[dict[str, Any]]:
+    """Freeze what is to be frozen, and return the optimiser's groups: parameters with their learning rate."""
+    rates: dict[float, list[Tensor]] = {}
+    scheduled: set[int] = set()
+    for body in network.bodies.values():
+        if not isinstance(body, BackboneBody):
+            continue
+        for module in body.copies:
+            layers = layers_of(module)
+            n_frozen = len(layers) if schedule.freeze < 0 else min(schedule.freeze, len(layers))
+            frozen = [module] if n_frozen == len(layers) else layers[:n_frozen]
+            for layer in frozen:
+                layer.requires_grad_(False)
+                body.frozen.append(layer)
+            for height, layer in enumerate(reversed(layers)):
+                rate = learning_rate * schedule.rate * schedule.decay**height
+                own = [p for p in layer.parameters() if p.requires_grad and id(p) not in scheduled]
+                rates.setdefault(rate, []).extend(own)
+                scheduled.update(map(id, own))
+            rest = [p for p in module.parameters() if p.requires_grad and id(p) not in scheduled]
+            rates.setdefault(learning_rate * schedule.rate, []).extend(rest)
+            scheduled.update(map(id, rest))
+    heads = [p for p in network.parameters() if p.requires_grad and id(p) not in scheduled]
+    groups = [{"params": heads, "lr": learning_rate}]
+    groups += [{"params": parameters, "lr": rate} for rate, parameters in rates.items() if parameters]
+    return groups

@@ -1,0 +1,62 @@
+"""Names for zero-shot methods: what is a candidate, and what is not."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from openset.bench.problems import problem_of
+from openset.bench.problems.names import vocabulary, with_names
+from openset.data.datasets.dataset import Dataset
+
+
+@pytest.fixture
+def problem():
+    X, y = np.zeros((4, 2)), np.array(["fish", "fish", "trees", "trees"])
+    truth = np.array(["fish", "trees", "novel", "novel"])
+    return problem_of(X, y, X, truth, X, truth, "novel")
+
+
+DATA = Dataset(
+    "toy", "toy", "", label=np.array(["fish", "trees", "people"]), subtype=np.array(["shark", "oak_tree", "baby"])
+)
+
+
+@pytest.fixture
+def embedded(monkeypatch):
+    """An embedding of a name is its length; returns the names asked for."""
+    asked = []
+
+    def embed(folder, names):
+        asked.append((folder, list(names)))
+        return np.array([[float(len(name)), 1.0] for name in names])
+
+    monkeypatch.setattr("openset.features.captions.embed_names", embed)
+    return asked
+
+
+def test_candidates_are_all_names_but_the_known_ones(problem, embedded, tmp_path):
+    (tmp_path / "encoders" / "clip").mkdir(parents=True)
+    made = with_names(problem, DATA, "baby", "openai/clip", tmp_path)
+    (folder, classes), (_, candidates) = embedded
+    assert folder == str(tmp_path / "encoders" / "clip") and classes == ["fish", "trees"]
+    assert {"baby", "bakery shop", "streetcar"} <= set(candidates)
+    assert not {"fish", "trees", "shark", "oak tree"} & set(candidates)
+    assert list(made.names["class_embeddings"]) == ["fish", "trees"]
+    assert made.names["candidate_embeddings"].shape == (len(candidates), 2)
+    embedded.clear()
+    with_names(problem, DATA, "shark", "openai/clip", tmp_path)  # new although of a known superclass
+    assert "shark" in embedded[1][1]
+
+
+def test_a_file_replaces_the_vocabulary(problem, embedded, tmp_path):
+    assert len(vocabulary(tmp_path)) > 300
+    (tmp_path / "vocabulary.txt").write_text("cat\n\nshark\ncat\n")
+    assert vocabulary(tmp_path) == ["cat", "shark"]
+    with_names(problem, DATA, "baby", "clip", tmp_path)
+    assert embedded[1][1] == ["cat"]
+    (tmp_path / "vocabulary.txt").write_text("shark\n")
+    with pytest.raises(ValueError, match="has no name but those of known classes"):
+        with_names(problem, DATA, "baby", "clip", tmp_path)
+    with pytest.raises(ValueError, match="needs an encoder of images and text"):
+        with_names(problem, DATA, "baby", None, tmp_path)

@@ -1,0 +1,106 @@
+"""Every spec that comes with openset runs to its end on data of the official formats, tiny, as a user runs it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from inspect import signature
+
+import pytest
+from typer.testing import CliRunner
+
+from bench.tiny_data import CIFAR_ROWS, SUN_ROWS, write_tiny_data
+from openset.bench.execute import execute, load_problem
+from openset.bench.problems import get_source
+from openset.bench.problems.loading import forget_datasets
+from openset.bench.runs import expand
+from openset.bench.spec import built_in_specs
+from openset.bench.store import Store
+from openset.cli import app
+from openset.registry import get_method
+
+SPECS = built_in_specs()
+SMALL = {"max_steps": 4, "evaluate_every": 2, "batch_size": 16, "hidden": 4, "members": 2, "epochs": 1}
+SMALL_BACKBONE = "resnet18(width=2)"
+SMALL_OPTIONS = {
+    "linear-gaussian": {"d": 300, "n_source": 80, "n_target": 40, "n_test": 60},
+    "synthetic": {"n_source": 200, "n_target": 200, "n_test": 100, "n_features": 8},
+}
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    forget_datasets()
+    yield write_tiny_data(tmp_path_factory.mktemp("data"))
+    forget_datasets()
+
+
+@pytest.fixture(autouse=True)
+def tiny_releases(monkeypatch, tmp_path_factory):
+    """The loaders' checks of completeness, with the tiny files' numbers; and a cache of features of its own."""
+    monkeypatch.setattr("openset.data.datasets.cifar100.ROWS_PER_CLASS", CIFAR_ROWS)
+    monkeypatch.setattr("openset.data.datasets.sun397.FEWEST_IMAGES", SUN_ROWS)
+    cache = tmp_path_factory.getbasetemp() / "tiny-features"
+    monkeypatch.setenv("OPENSET_CACHE", str(cache))
+
+
+def shrunk(spec):
+    """The spec with one new class, one seed, the first and last value of a sweep, and a few steps of training."""
+    ends = {problem.title: {p.x for p in spec.problems if p.title == problem.title} for problem in spec.problems}
+    problems = [
+        replace(
+            problem,
+            seeds=problem.seeds[:1],
+            novel=(problem.novel or get_source(problem.dataset).novel)[:1],
+            options={**problem.options, **SMALL_OPTIONS.get(problem.dataset, {})},
+        )
+        for problem in spec.problems
+        if problem.x in (None, min(ends[problem.title]), max(ends[problem.title]))
+    ]
+    return replace(spec, problems=tuple(problems), methods=tuple(_shrunk_method(m) for m in spec.methods))
+
+
+def _shrunk_method(method):
+    allowed = signature(get_method(method.name).load()).parameters
+    small = {name: value for name, value in SMALL.items() if name in allowed}
+    backbone = {"backbone": SMALL_BACKBONE} if "backbone" in method.parameters else {}
+    return replace(method, parameters={**method.parameters, **small, **backbone})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SPECS)
+def test_a_spec_runs_to_its_table_and_figure(name, data, tmp_path, monkeypatch):
+    spec = shrunk(SPECS[name])
+    monkeypatch.setattr("openset.bench.spec.built_in_specs", lambda: {name: spec})
+    # a worker of its own for every spec would take longer than all runs; workers have their own tests
+    monkeypatch.setattr(
+        "openset.bench.sweep.local_results",
+        lambda runs, data_dir, jobs, on_start: ((run, execute(run, data_dir)) for run in runs),
+    )
+    where = ["--data", str(data), "--store", str(tmp_path / "runs.sqlite")]
+    ran = CliRunner().invoke(app, ["bench", "run", name, *where])
+    stored = Store(tmp_path / "runs.sqlite").all()
+    assert [run.result.failure for run in stored if run.result.failure] == []
+    assert ran.exit_code == 0, ran.output
+    assert len(stored) == len({planned.run for planned in expand(spec, data)}) > 0
+    page = tmp_path / "page.md"
+    assert CliRunner().invoke(app, ["bench", "table", name, *where, "--out", str(page)]).exit_code == 0
+    assert spec.title in page.read_text() and "not stored yet" not in page.read_text()
+    if spec.figure is not None:
+        figure = tmp_path / "figure.svg"
+        assert CliRunner().invoke(app, ["bench", "figure", name, *where, "--out", str(figure)]).exit_code == 0
+        assert "<svg" in figure.read_text()
+
+
+@pytest.mark.slow
+def test_every_split_of_every_spec_can_be_built(data):
+    """All new classes, seeds and values of a sweep: what ran out of novel rows did so in one of them."""
+    runs = {
+        replace(planned.run, method="", parameters="")
+        for spec in SPECS.values()
+        for planned in expand(spec, data)
+        if planned.run.dataset in ("sun397", "amazon", "amazon-fdu-mtl", "cifar100", "cifar100-images", "sun")
+    }
+    assert len(runs) > 400
+    for run in runs:
+        problem = load_problem(run, data)
+        assert 0 < problem.novel_fraction < 1 and (problem.y_test == problem.novel_label).any(), run

@@ -1,0 +1,175 @@
+"""The splits of the paper's settings table: what is new, how many rows each part has, and the share that is new.
+
+Rows are numbers here, as many as the official releases have; SUN397's counts are made up, as the paper has none.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from openset.bench.problems import build_problem
+from openset.bench.problems.datasets import AMAZON_FRACTIONS, STAND_IN_CATEGORIES
+from openset.bench.problems.loading import PER_SENTIMENT, forget_datasets
+from openset.bench.spec import load_spec
+from openset.data.datasets.amazon import PAPER_CATEGORIES
+from openset.data.datasets.cifar100 import SUPERCLASS_OF
+from openset.data.datasets.dataset import Dataset
+from openset.data.datasets.sun397 import sun397_hierarchy
+from openset.shift import PAPER_SEEDS
+
+CIFAR_SIZES = {
+    0: (6540, 3698, 738, 0.068),
+    8: (7560, 2682, 530, 0.093),
+    103: (5520, 4714, 930, 0.053),
+    573: (5940, 4306, 858, 0.058),
+    1057: (7120, 3122, 618, 0.080),
+}
+"""By seed: rows of source, target and test, and the share of new rows in target."""
+PROBLEMS = {problem.dataset: problem for problem in load_spec("table-settings").problems}
+
+
+def numbered(**columns):
+    """A dataset whose rows are numbers, so that a split can be told from its features."""
+    n = len(columns["label"])
+    return Dataset(
+        title="official sizes", citation="", features=np.arange(n, dtype=np.float64)[:, None], **columns
+    )
+
+
+def whole_sun397():
+    random = np.random.default_rng(0)
+    rows = []
+    for level1, groups in sun397_hierarchy().items():
+        for level2, subtypes in groups.items():
+            for subtype in subtypes:
+                rows += [(level1, level2, subtype)] * int(100 + random.exponential(170))
+    level1, level2, subtype = map(np.array, zip(*rows, strict=True))
+    return numbered(name="sun397", label=level2, subtype=subtype, columns={"level1": level1})
+
+
+def whole_cifar100():
+    fine = np.repeat(sorted(SUPERCLASS_OF), 600)
+    split = np.tile(np.repeat(["train", "test"], [500, 100]), 100)
+    images = np.arange(len(fine), dtype=np.int64)[:, None]
+    label = np.array([SUPERCLASS_OF[name] for name in fine])
+    return replace(
+        numbered(name="cifar100", label=label, subtype=fine, split=split), images=images, features=None
+    )
+
+
+def whole_amazon(categories=PAPER_CATEGORIES, per_sentiment=PER_SENTIMENT):
+    label = np.repeat(categories, 2 * per_sentiment)
+    return numbered(name="amazon", label=label, sentiment=np.tile([0, 1], len(label) // 2).astype(np.int8))
+
+
+@pytest.fixture
+def official(monkeypatch, tmp_path):
+    """A data folder whose datasets have the official numbers of rows."""
+    made = {
+        "sun397": whole_sun397(),
+        "cifar100": whole_cifar100(),
+        "amazon": whole_amazon(),
+        "amazon_fdu_mtl": whole_amazon(tuple(STAND_IN_CATEGORIES), 625),
+    }
+    monkeypatch.setattr("openset.data.datasets.catalogue.load_dataset", lambda name, path, **options: made[name])
+    monkeypatch.setattr(
+        "openset.features.encode_images", lambda images, encoder, progress: np.asarray(images, np.float64)
+    )
+    forget_datasets()
+    yield tmp_path, made
+    forget_datasets()
+
+
+def splits(dataset, folder, settings=("shift", "no-shift"), novel=None):
+    assert PROBLEMS[dataset].seeds == PAPER_SEEDS
+    return {
+        (setting, new, seed): build_problem(dataset, setting, new, seed, folder)
+        for setting in settings
+        for new in novel
+        for seed in PAPER_SEEDS
+    }
+
+
+def is_new(problem, labels):
+    return labels == problem.novel_label
+
+
+@pytest.mark.slow
+def test_cifar100(official):
+    folder, _ = official
+    novel = ("baby", "man", "butterfly", "rocket", "streetcar")
+    for (_, new, seed), made in splits("cifar100", folder, ("shift",), novel).items():
+        n_source, n_target, n_test, fraction = CIFAR_SIZES[seed]
+        assert (len(made.X), len(made.X_target), len(made.X_test)) == (n_source, n_target, n_test), (new, seed)
+        assert made.novel_fraction == pytest.approx(fraction, abs=5e-4)
+        assert is_new(made, made.y_target).sum() == 250 and is_new(made, made.y_test).sum() == 50
+    fractions = [fraction for *_, fraction in CIFAR_SIZES.values()]
+    assert f"{np.mean(fractions):.2f}±{np.std(fractions, ddof=1):.2f}" == "0.07±0.02"  # as the paper prints it
+    without = splits("cifar100", folder, ("no-shift",), novel[:1])
+    assert {round(made.novel_fraction, 2) for made in without.values()} == {0.05}  # the paper: 0.05±0.00
+
+
+@pytest.mark.slow
+def test_amazon_reviews(official):
+    folder, _ = official
+    assert tuple(AMAZON_FRACTIONS.values()) == (0.32, 0.11, 0.07, 0.07, 0.22, 0.18)
+    assert set(AMAZON_FRACTIONS) == set(PAPER_CATEGORIES)
+    for (_, new, _), made in splits("amazon", folder, novel=PAPER_CATEGORIES).items():
+        known, known_test = ~is_new(made, made.y_target), ~is_new(made, made.y_test)
+        assert made.novel_fraction == pytest.approx(AMAZON_FRACTIONS[new], abs=5e-4)
+        assert is_new(made, made.y_test).mean() == pytest.approx(AMAZON_FRACTIONS[new], abs=2e-3)
+        assert len(made.X) == pytest.approx(2500, abs=5) and known.sum() == pytest.approx(2500, abs=5)
+        assert known_test.sum() == pytest.approx(625, abs=5)
+        assert set(np.unique(made.y, return_counts=True)[1]) <= {499, 500, 501}  # no label shift
+    fractions = list(AMAZON_FRACTIONS.values())
+    assert f"{np.mean(fractions):.2f}±{np.std(fractions):.2f}" == "0.16±0.09"  # the paper's summary
+
+
+def test_the_stand_in_of_amazon_reviews_has_the_same_shares_of_fewer_rows(official):
+    folder, _ = official
+    for new, replaced in STAND_IN_CATEGORIES.items():
+        made = build_problem("amazon-fdu-mtl", "shift", new, 0, folder)
+        assert made.novel_fraction == pytest.approx(AMAZON_FRACTIONS[replaced], abs=1e-3)
+        n_known = int((~is_new(made, made.y_target)).sum())
+        if AMAZON_FRACTIONS[replaced] < 0.28:
+            assert n_known == pytest.approx(2500, abs=5)
+        else:  # 1000 novel rows are not enough for 2500 known ones
+            assert n_known == round(1000 * 0.68 / 0.32)
+
+
+def test_a_share_for_each_category(official):
+    folder, _ = official
+    of_joint = {"Musical_Instruments": 0.16, "Software": 0.06}
+    made = build_problem("amazon", "shift", "Software", 0, folder, novel_fraction=of_joint)
+    assert made.novel_fraction == pytest.approx(0.06, abs=5e-4)
+    stand_in = build_problem("amazon-fdu-mtl", "shift", "toys_games", 0, folder, novel_fraction=of_joint)
+    assert stand_in.novel_fraction == pytest.approx(0.16, abs=5e-4)
+    unlisted = build_problem("amazon", "shift", "Prime_Pantry", 0, folder, novel_fraction=of_joint)
+    assert unlisted.novel_fraction == pytest.approx(0.18, abs=5e-4)
+    with pytest.raises(ValueError, match="no novel_fraction for 'Books', only for Musical_Instruments"):
+        build_problem("amazon", "shift", "Books", 0, folder, novel_fraction=of_joint)
+
+
+@pytest.mark.slow
+def test_sun397(official):
+    folder, made = official
+    groups, subtype = made["sun397"].label, made["sun397"].subtype
+    fractions, chosen = [], {}
+    novel = tuple(sun397_hierarchy()["outdoor_natural"])
+    for (setting, new, seed), problem in splits("sun397", folder, novel=novel).items():
+        rows = problem.X_target[is_new(problem, problem.y_target), 0].astype(int)
+        assert set(groups[rows]) == {new}
+        chosen[setting, new, seed] = set(subtype[rows])
+        assert len(chosen[setting, new, seed]) == 4  # of each of three groups: the paper counts 12
+        assert set(problem.y) == set(sun397_hierarchy()["indoor"])
+        images = sum((subtype == name).sum() for name in chosen[setting, new, seed])
+        n_test = is_new(problem, problem.y_test).sum()
+        assert len(rows) + n_test == pytest.approx(images / 2, abs=6)  # half of their images
+        fractions.append(problem.novel_fraction)
+        if setting == "no-shift":
+            assert chosen[setting, new, seed] == chosen["shift", new, seed]
+    assert np.mean(fractions) == pytest.approx(0.07, abs=0.02)  # the paper prints 0.07±0.03
+    assert min(fractions) > 0.02 and max(fractions) < 0.15

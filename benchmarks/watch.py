@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import warnings
 from collections.abc import Iterator
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from numpy.typing import NDArray
 
 from openset import CoLOR
 from openset._utils.files import write_atomically
+from openset.methods._presets import NARROW_GROUPS, WIDE, WIDE_GROUPS
 from openset.stats.e_process import ERROR, LIMIT, References, Tally, log_evidence
 from openset.watch.fits import fit_model, reference_rows
 from openset.watch.policy import KEPT_MODELS, WINDOW, model_is_due
@@ -36,58 +38,68 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--cache", type=Path, required=True)
-    parser.add_argument("--sequences", type=int, default=3)
+    parser.add_argument("--sequences", type=int, default=2)
+    parser.add_argument("--groups", choices=("all", "one"), default="all", help="one: a third of the networks")
     parser.add_argument("--only", choices=("fits", "tables"))
     given = parser.parse_args()
     given.cache.mkdir(parents=True, exist_ok=True)
     warnings.simplefilter("ignore")
     if given.only != "tables":
         for number in range(given.sequences):
-            for problem in SIZES:
-                fit_sequence(problem, number, given.data, given.cache)
+            steps = [fit_sequence(problem, number, given.data, given.cache, given.groups) for problem in SIZES]
+            for _ in zip_longest(*steps):  # both problems go on together
+                pass
     if given.only != "fits":
-        write_page(given.data, given.cache, given.sequences)
+        write_page(given.data, given.cache, given.sequences, given.groups)
 
 
-def fit_sequence(problem: str, number: int, data: Path, cache: Path) -> None:
+def make_model(groups: str, n_features: int) -> CoLOR:
+    """CoLOR's default, or with one of its three groups of networks."""
+    if groups == "all":
+        return CoLOR(random_state=0)
+    return CoLOR(random_state=0, groups=[(WIDE_GROUPS if n_features >= WIDE else NARROW_GROUPS)[0]])
+
+
+def fit_sequence(problem: str, number: int, data: Path, cache: Path, groups: str) -> Iterator[None]:
     """All fits of a sequence that the cache lacks: the run's, one after each week, and each week alone.
 
     The weeks that decide come first, so that a run that is stopped early has them.
     """
     sequence = draw_sequence(make_pool(problem, number, data), SIZES[problem], number)
     batches = [sequence.target, *sequence.weeks]
-    for after in (0, 3, 4, 5, 6, 7, 2, 1):
-        name = cache / f"{problem}-{number}-after-{after}.npz"
-        if not name.exists():
-            target = sequence.target if not after else np.concatenate(batches[1 : after + 1][-WINDOW:])
-            save(name, **watch_fit(sequence, target, after))
+    for after in (0, 4, 5, 3, 6, 7, 2, 1):
+        target = sequence.target if not after else np.concatenate(batches[1 : after + 1][-WINDOW:])
+        watch_fit(cache / f"{groups}-{problem}-{number}-after-{after}.npz", sequence, target, after, groups)
+        yield
         week = after + 1 if after else 0  # 0 is the run itself
-        fit_alone(cache / f"{problem}-{number}-alone-{week}.npz", sequence, batches[week])
-    fit_alone(cache / f"{problem}-{number}-alone-1.npz", sequence, batches[1])
+        fit_alone(cache / f"{groups}-{problem}-{number}-alone-{week}.npz", sequence, batches[week], groups)
+        yield
+    fit_alone(cache / f"{groups}-{problem}-{number}-alone-1.npz", sequence, batches[1], groups)
 
 
-def fit_alone(name: Path, sequence: Sequence, target: NDArray[Any]) -> None:
-    """CoLOR's default on the whole source and one batch."""
+def fit_alone(name: Path, sequence: Sequence, target: NDArray[Any], groups: str) -> None:
+    """A fit on the whole source and one batch."""
     if not name.exists():
-        test = CoLOR(random_state=0).fit(sequence.X, sequence.y, target).novelty_test_
+        test = make_model(groups, sequence.X.shape[1]).fit(sequence.X, sequence.y, target).novelty_test_
         save(name, p=test.p_value, ratio=test.max_density_ratio, limit=np.array(test.limit))
 
 
-def watch_fit(sequence: Sequence, target: NDArray[Any], after: int) -> dict[str, Any]:
+def watch_fit(name: Path, sequence: Sequence, target: NDArray[Any], after: int, groups: str) -> None:
     """A fit after some weeks: scores of the reference rows, and of the weeks that follow."""
-    model = CoLOR(random_state=0)
+    if name.exists():
+        return
+    model = make_model(groups, sequence.X.shape[1])
     references = fit_model(model, sequence.X, sequence.y, target)
-    scores = {
-        f"week{week}": model.novelty_score(sequence.weeks[week - 1]) for week in range(after + 1, WEEKS + 1)
-    }
-    return {
-        "thresholds": references.thresholds,
-        "n_reference": references.n_rows,
-        "threshold": model.threshold_,
-        "called": float((model.target_predictions().novelty_score > model.threshold_).mean()),
-        "limit": np.array(model.novelty_test_.limit),
+    scores = {f"week{week}": model.novelty_score(sequence.weeks[week - 1]) for week in range(after + 1, WEEKS + 1)}
+    save(
+        name,
+        thresholds=references.thresholds,
+        n_reference=references.n_rows,
+        threshold=model.threshold_,
+        called=float((model.target_predictions().novelty_score > model.threshold_).mean()),
+        limit=np.array(model.novelty_test_.limit),
         **scores,
-    }
+    )
 
 
 def noticed(problem: str, number: int, cache: Path, policy: str, ratio: float) -> int | None:

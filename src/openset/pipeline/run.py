@@ -346,6 +346,7 @@ def _names(given: str | Sequence[str] | None) -> tuple[str, ...] | None:
 
 
 def check_unchanged(role: str, origin: Origin) -> None:
+    """Raise an error unless the file of source or target is there as it was in the fit."""
     path = origin.path
     if path is None:
         raise ValueError(f"the {role} was a data frame, which the run's folder does not hold: fit from a file.")

@@ -271,8 +271,8 @@ def _sentence(code: str, batches: Sequence[Batch], noticed: BatchRecord | None, 
     sure = f"if no known kind is {more} in source"
     if noticed is not None:
         return (
-            f"The evidence reached {LIMIT:g} at {noticed.name} (batch {noticed.number}). Without a new class that "
-            f"ever happens with a chance of at most {100 * ERROR:g} %, {sure}."
+            f"The evidence reached {LIMIT:g} at {noticed.name} (batch {noticed.number}). Without a new class "
+            f"that ever happens with a chance of at most {100 * ERROR:g} %, {sure}."
         )
     if not batches:
         return "No batch was counted."

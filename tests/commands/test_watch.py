@@ -73,7 +73,15 @@ def test_wrong_input_is_one_message(run, folder, tmp_path):
 
 @pytest.mark.slow
 def test_killed_and_called_again_it_counts_every_batch_once(run, folder):
-    command = [*COMMAND, "watch", str(run), *map(str, weeks(folder, 1, 2, 3, 4, 5, 6, 7)), "--refit", "each", "-q"]
+    command = [
+        *COMMAND,
+        "watch",
+        str(run),
+        *map(str, weeks(folder, 1, 2, 3, 4, 5, 6, 7)),
+        "--refit",
+        "each",
+        "-q",
+    ]
     process = subprocess.Popen(command, env={**os.environ, "OMP_NUM_THREADS": "1"}, stderr=subprocess.DEVNULL)
     for _ in range(1200):  # until something is stored
         if (run / "watch.sqlite").exists() or process.poll() is not None:
@@ -86,4 +94,6 @@ def test_killed_and_called_again_it_counts_every_batch_once(run, folder):
     answer = json.loads(call("watch", run, "--json").stdout)
     assert [batch["name"] for batch in answer["batches"]] == [f"week-{n}.parquet" for n in range(1, 8)]
     again = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert again.returncode == 3 and json.loads(call("watch", run, "--json").stdout)["batches"] == answer["batches"]
+    assert (
+        again.returncode == 3 and json.loads(call("watch", run, "--json").stdout)["batches"] == answer["batches"]
+    )

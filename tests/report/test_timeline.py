@@ -24,8 +24,9 @@ HOSTILE = "</script><img src=x onerror=alert(1)>&\u2028"
 def sample(**more):
     batches = tuple(
         TimelineBatch(
-            name=f"week-{week}", rows=1000, called=10 * week, share=0.01 * week, low=0.008 * week, high=0.013 * week,
-            moved="yes" if week == 3 else "no", moved_sentence="Most rows lie elsewhere.", evidence=0.02 * 8.0**week,
+            name=f"week-{week}", rows=1000, called=10 * week, share=0.01 * week, low=0.008 * week,
+            high=0.013 * week, moved="yes" if week == 3 else "no", moved_sentence="Most rows lie elsewhere.",
+            evidence=0.02 * 8.0**week,
             state="moved" if week == 3 else "", model=week // 4, groups="group 1" if week > 3 else "",
         )
         for week in range(1, 7)
@@ -39,7 +40,8 @@ def sample(**more):
         "advice": "Fit a run with the last batch as target.", "command": "openset fit a b", "run": "run",
         "max_density_ratio": 6.0, "evidence": "5200", "limit": 20.0, "error": 0.05,
         "created": "2026-11-18T09:30+00:00", "version": "0.1.0", "batches": batches, "groups": groups,
-        "models": (("Model 0, before the first batch", "the run's target: 900 rows"),), "notes": ("width: look.",),
+        "models": (("Model 0, before the first batch", "the run's target: 900 rows"),),
+        "notes": ("width: look.",),
     }  # fmt: skip
     return Timeline(**{**values, **more})
 
@@ -49,12 +51,16 @@ def test_the_numbers_of_the_charts():
     assert charts["shares"]["called"] == [0.01, 0.02, 0.03, 0.04, 0.05, 0.06]
     assert charts["shares"]["groups"][0] == {"name": "group 1", "shares": [None, None, None, 0.02, 0.03, 0.05]}
     assert charts["evidence"]["counted"] == [True, True, False, True, True, True]
-    assert charts["evidence"]["limit"] == 20 and charts["evidence"]["evidence"] == sorted(charts["evidence"]["evidence"])
+    assert charts["evidence"]["limit"] == 20 and charts["evidence"]["evidence"] == sorted(
+        charts["evidence"]["evidence"]
+    )
 
 
 def test_a_logarithmic_axis_has_no_zero_and_no_infinity():
     batch = sample().batches[0]
-    charts = timeline_charts(sample(batches=(replace(batch, evidence=0.0), replace(batch, evidence=float("inf")))))
+    charts = timeline_charts(
+        sample(batches=(replace(batch, evidence=0.0), replace(batch, evidence=float("inf"))))
+    )
     assert 0 < charts["evidence"]["evidence"][0] < charts["evidence"]["evidence"][1] < float("inf")
 
 
@@ -105,7 +111,9 @@ def test_both_charts_are_drawn_with_labelled_axes(page):
 
 @pytest.mark.parametrize("dark", [False, True])
 def test_it_fits_on_a_phone_in_light_and_dark(browser, tmp_path, dark):
-    with browser.open(write_timeline(sample(), tmp_path / "watch.html"), width=360, height=740, dark=dark) as page:
+    with browser.open(
+        write_timeline(sample(), tmp_path / "watch.html"), width=360, height=740, dark=dark
+    ) as page:
         assert page.run("document.documentElement.scrollWidth") <= 360
         background = page.run("getComputedStyle(document.body).backgroundColor")
         assert background == ("rgb(18, 22, 27)" if dark else "rgb(255, 255, 255)")

@@ -7,6 +7,7 @@ import pytest
 from openset.watch import Watch
 from watch_files import write_weeks
 
+
 @pytest.fixture(scope="session")
 def weeks_folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("weeks")

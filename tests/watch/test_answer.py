@@ -33,7 +33,13 @@ def test_plain_values_for_programs(watched):
 
 
 def test_numbers():
-    assert [evidence_text(value) for value in (0, 0.003, 5.55, 1234.0, 1e9)] == ["0", "0.003", "5.5", "1234", "1.0e+09"]
+    assert [evidence_text(value) for value in (0, 0.003, 5.55, 1234.0, 1e9)] == [
+        "0",
+        "0.003",
+        "5.5",
+        "1234",
+        "1.0e+09",
+    ]
     assert finite(float("inf")) < float("inf")
 
 

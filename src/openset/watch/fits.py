@@ -10,7 +10,7 @@ import io
 import tempfile
 import warnings
 import zipfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -78,6 +78,23 @@ class WatchedRun:
         check_unchanged("target", origin)
         records = read_target(self.settings, open_source(origin.path), columns_of(self.settings, self.fitted))
         return self.maker(records).X
+
+    @property
+    def has_test(self) -> bool:
+        """Whether the run's method tests for a new class, so that a batch can be fitted alone."""
+        return self.summary.novelty_test is not None
+
+    def fit_alone(self, rows: NDArray[Any], max_density_ratio: float | None) -> Any:
+        """The run's method fitted on the whole source and these rows, as a run with them as target would be."""
+        settings = self.settings
+        if max_density_ratio is not None:
+            settings = replace(settings, max_density_ratio=max_density_ratio)
+        model = make_estimator(settings, progress=False)
+        if self.fitted is not None:
+            keep_scales(model, settings, self.fitted)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FitWarning)
+            return model.fit(*self.source, rows)
 
     def fit(self, target: NDArray[Any], *, number: int, after: int, names: list[str]) -> FittedModel:
         """Fit the run's method on one half of the source and these target rows."""

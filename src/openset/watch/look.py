@@ -11,26 +11,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from openset._utils.hashing import digest
-from openset._utils.typed import plain
 from openset.data.readers.source import Source
-from openset.pipeline.batch_answer import BatchAnswer, CalledShare, answer_of
+from openset.pipeline.batch_answer import CONFIDENCE, BatchAnswer, CalledShare, answer_of
 from openset.pipeline.batch_facts import FactCounter
 from openset.pipeline.load import stream
 from openset.pipeline.score import BATCH_ROWS
 from openset.pipeline.scored_table import predictions
-from openset.stats.e_process import References
-from openset.stats.group_matching import MOST_ROWS, match_groups
-from openset.stats.groups import FEWEST_ROWS, NovelGroup, discover_groups
-from openset.stats.neighbours import evenly_spaced
 from openset.stats.row_sample import RowSample, draw_sample
+from openset.stats.shares import binomial_interval
 from openset.watch.fits import FittedModel, WatchedRun
+from openset.watch.grouping import CalledRows, find_groups
 from openset.watch.labels import Labels
-from openset.watch.records import BatchRecord, Count, GroupRecord
+from openset.watch.records import BatchRecord, Count, OwnFit
 
 KEPT_ROWS = 5000
-"""Rows of a batch, drawn at random, that later models are fitted on."""
-_MOST_CALLED = 20_000
-"""Rows called new that are grouped: those of the highest scores."""
+"""Rows of a batch, drawn at random, that models are fitted on."""
+_SEED = 2
+"""Not that of the sample that batches are compared by."""
 _LIMITS = {
     "moved": "the rows that the model was fitted on had moved away from source",
     "aligned": "the rows that the model was fitted on had moved away from source, and were aligned",
@@ -56,6 +53,22 @@ class _Kept:
     scores: NDArray[np.float64]
     """(rows, models); the newest model is last."""
     called: NDArray[np.bool_]
+    """(rows, models)"""
+
+
+@dataclass(frozen=True, eq=False)
+class _Sample:
+    """Random rows of a batch, and their ids, drawn alike."""
+
+    features: RowSample
+    ids: RowSample
+
+    @classmethod
+    def of(cls, X: NDArray[Any], ids: NDArray[Any], numbers: NDArray[np.int64]) -> _Sample:
+        return cls(*(draw_sample(part, numbers, KEPT_ROWS, seed=_SEED) for part in (X, ids)))
+
+    def joined(self, other: _Sample) -> _Sample:
+        return _Sample(self.features.joined(other.features), self.ids.joined(other.ids))
 
 
 def look_at(
@@ -69,29 +82,39 @@ def look_at(
     sha256: str | None,
     labels: Labels,
     earlier: Mapping[int, NDArray[np.float32]],
+    alone: bool = False,
+    max_density_ratio: float | None = None,
 ) -> Looked:
-    """Read and score a batch. ``models`` are those in use, the newest last; ``earlier`` the groups so far."""
+    """Read and score a batch. ``models`` are those in use, the newest last; ``earlier`` the groups so far.
+
+    ``alone`` is whether it is fitted alone too, under a given ratio or the one that the method reads off its
+    rows.
+    """
     counter = FactCounter(run.profile)
     sample, kept = _read(run, data, models, counter)
     if sample is None or kept is None:
         raise ValueError(f"{name} has no rows: leave it out.")
     answer = answer_of(counter.facts, run.profile, run.summary, data, run.settings.id)
-    is_known = labels.is_known(run.profile.scaled(kept.X).astype(np.float64))
+    is_known = labels.is_known(_points(run, kept.X))
     cannot_tell = _why_not(answer, models[-1])
+    model, own, called = models[-1].model, None, _called(kept, answer.rows)
+    if alone and answer.moved.answer == "no":
+        model, own, called = _fit_alone(run, sample, labels, max_density_ratio)
     # all rows of a batch that moved may be called new: they are no groups of new rows
-    found = [] if answer.moved.answer == "yes" else _groups(run, models[-1], kept, answer.rows, earlier)
+    found = [] if answer.moved.answer == "yes" else find_groups(run, model, called, earlier)
     record = BatchRecord(
         number=number,
         name=name,
-        sha256=sha256 or digest(sample.rows),
+        sha256=sha256 or digest(sample.features.rows),
         rows=answer.rows,
-        called_novel=answer.called_novel,
-        called_share=answer.called_share,
+        called_novel=len(called.scores),
+        called_share=_share(len(called.scores), called.of),
         moved=answer.moved.answer,
         moved_sentence=answer.moved.sentence,
         model=models[-1].record.number,
-        counts=[] if cannot_tell else _counts(models, kept.scores[~is_known]),
+        counts=[] if cannot_tell else _counts(models, kept, ~is_known),
         groups=[record for record, _ in found],
+        own_fit=own,
         cannot_tell=cannot_tell,
         confirmed_known=int(is_known.sum()),
         notes=_notes(answer, labels),
@@ -99,14 +122,14 @@ def look_at(
         time=datetime.now(UTC).isoformat(timespec="seconds"),
     )
     # a batch that moved is not fitted on: its rows would all look new
-    rows = sample.rows[:0] if answer.moved.answer != "no" else sample.rows
+    rows = sample.features.rows[: 0 if answer.moved.answer != "no" else None]
     return Looked(record, rows, {record.number: points for record, points in found})
 
 
 def _read(
     run: WatchedRun, data: Source, models: Sequence[FittedModel], counter: FactCounter
-) -> tuple[RowSample | None, _Kept | None]:
-    sample: RowSample | None = None
+) -> tuple[_Sample | None, _Kept | None]:
+    sample: _Sample | None = None
     parts: list[_Kept] = []
     lowest = np.array([min(fitted.record.thresholds) for fitted in models])
     for records in stream(replace(run.settings, carry=None), data, BATCH_ROWS, run.fitted):
@@ -115,19 +138,48 @@ def _read(
         made = run.maker(records)
         found = [predictions(fitted.model, made.X) for fitted in models]
         counter.add(counter.facts_of(made, found[-1], records.rows))
-        part = draw_sample(made.X, records.rows, KEPT_ROWS, seed=2)
+        ids = np.asarray(records.rows if records.ids is None else records.ids)
+        part = _Sample.of(made.X, ids, records.rows)
         sample = part if sample is None else sample.joined(part)
         scores = np.column_stack([each.novelty_score for each in found])
-        called = found[-1].predicted_index == len(found[-1].labels) - 1
-        rows = np.flatnonzero((scores > lowest).any(axis=1) | called)
-        ids = records.rows if records.ids is None else records.ids
-        parts.append(_Kept(made.X[rows], np.asarray(ids)[rows], scores[rows], called[rows]))
+        called = np.column_stack([each.predicted_index == len(each.labels) - 1 for each in found])
+        rows = np.flatnonzero((scores > lowest).any(axis=1) | called.any(axis=1))
+        parts.append(_Kept(made.X[rows], ids[rows], scores[rows], called[rows]))
     if not parts:
         return None, None
     joined = (
         np.concatenate([getattr(part, name) for part in parts]) for name in ("X", "ids", "scores", "called")
     )
     return sample, _Kept(*joined)
+
+
+def _fit_alone(
+    run: WatchedRun, sample: _Sample, labels: Labels, max_density_ratio: float | None
+) -> tuple[Any, OwnFit, CalledRows]:
+    """Fit the batch alone, without rows like those confirmed as known: model, test, rows called new."""
+    left = ~labels.is_known(_points(run, sample.features.rows))
+    X, ids = sample.features.rows[left], sample.ids.rows[left]
+    model = run.fit_alone(X, max_density_ratio)
+    scores = model.target_predictions().novelty_score
+    called = np.flatnonzero(scores > model.threshold_)
+    test = model.novelty_test_
+    own = OwnFit(float(test.p_value), float(test.max_density_ratio), len(X), test.limit)
+    return model, own, CalledRows(X[called], ids[called], scores[called], len(X))
+
+
+def _called(kept: _Kept, of: int) -> CalledRows:
+    """The rows that the newest model calls new."""
+    newest = kept.called[:, -1]
+    return CalledRows(kept.X[newest], kept.ids[newest], kept.scores[newest, -1], of)
+
+
+def _share(called: int, of: int) -> CalledShare:
+    low, high = binomial_interval(called, of, CONFIDENCE)
+    return CalledShare(called / of, low, high, CONFIDENCE)
+
+
+def _points(run: WatchedRun, X: NDArray[Any]) -> NDArray[np.float64]:
+    return run.profile.scaled(X).astype(np.float64)
 
 
 def _why_not(answer: BatchAnswer, newest: FittedModel) -> str:
@@ -139,64 +191,16 @@ def _why_not(answer: BatchAnswer, newest: FittedModel) -> str:
     return _LIMITS.get(newest.record.limit, "")
 
 
-def _counts(models: Sequence[FittedModel], scores: NDArray[np.float64]) -> list[Count]:
+def _counts(models: Sequence[FittedModel], kept: _Kept, counted: NDArray[np.bool_]) -> list[Count]:
     counts = []
     for index, fitted in enumerate(models):
-        references: References = fitted.record.references
-        above = list(references.count_above(scores[:, index]))
-        counts.append(Count(fitted.record.number, above, references.n_rows))
+        references = fitted.record.references
+        above = list(references.count_above(kept.scores[counted, index]))
+        called = int(kept.called[:, index].sum())
+        counts.append(Count(fitted.record.number, above, references.n_rows, called))
     return counts
 
 
 def _notes(answer: BatchAnswer, labels: Labels) -> list[str]:
     notes = [*answer.cells, *(found.sentence for found in answer.out_of_range)]
     return [*notes, labels.note] if labels.note else notes
-
-
-def _groups(
-    run: WatchedRun,
-    newest: FittedModel,
-    kept: _Kept,
-    n_rows: int,
-    earlier: Mapping[int, NDArray[np.float32]],
-) -> list[tuple[GroupRecord, NDArray[np.float32]]]:
-    """The groups among the rows called new, each with its number over all batches and some of its rows."""
-    called = np.flatnonzero(kept.called)
-    scores = kept.scores[called, -1]
-    called = called[np.sort(np.argsort(-scores, kind="stable")[:_MOST_CALLED])]
-    if len(called) < FEWEST_ROWS:
-        return []
-    X, model = kept.X[called], newest.model
-    points = run.profile.scaled(X)
-    compared = np.asarray(model.representation(X)) if hasattr(model, "representation") else points
-    found = discover_groups(compared, kept.scores[called, -1], n_target=n_rows)
-    groups = [
-        (group, np.flatnonzero(found.labels == index))
-        for index, group in enumerate(found.groups)
-        if group.size >= FEWEST_ROWS
-    ]
-    some = [points[rows[evenly_spaced(len(rows), MOST_ROWS)]] for _, rows in groups]
-    numbers = sorted(earlier)
-    matched = match_groups(
-        [part.astype(np.float64) for part in some], [earlier[known].astype(np.float64) for known in numbers]
-    )
-    following = max(numbers, default=0) + 1
-    described = []
-    for (group, _), part, index in zip(groups, some, matched, strict=True):
-        number = following if index is None else numbers[index]
-        following += index is None
-        ids = kept.ids[called[list(group.examples)]]
-        described.append((_described(group, number, ids, again=index is not None), part))
-    return described
-
-
-def _described(group: NovelGroup, number: int, ids: NDArray[Any], *, again: bool) -> GroupRecord:
-    share = group.share
-    return GroupRecord(
-        number=number,
-        size=group.size,
-        share=CalledShare(share.value, share.low, share.high, share.confidence),
-        stability=group.stability,
-        examples=plain(ids),
-        again=again,
-    )

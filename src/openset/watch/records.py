@@ -40,6 +40,8 @@ class Count:
     model: int
     above: list[int]
     n_reference: int
+    called: int = 0
+    """Rows that this model calls new."""
 
     def tally(self, rows: int) -> Tally:
         """The count as the evidence takes it."""
@@ -62,12 +64,27 @@ class GroupRecord:
 
 
 @dataclass(frozen=True)
+class OwnFit:
+    """The fit on the whole source and this batch alone: its test of "there is no new class".
+
+    ``p_value`` holds if no known kind is more than ``max_density_ratio`` times as common as in source; ``limit``
+    says why it proves nothing. ``rows`` of the batch were fitted on.
+    """
+
+    p_value: float
+    max_density_ratio: float
+    rows: int
+    limit: str = ""
+
+
+@dataclass(frozen=True)
 class BatchRecord:
     """What was found in one batch.
 
     ``moved`` is ``yes``, ``no`` or ``unknown``; ``counts`` has the rows above the thresholds of every model in
     use, none if the batch does not count; ``cannot_tell`` says why it does not. ``confirmed_known`` rows are not
-    counted: a review confirmed that rows like them are known.
+    counted: a review confirmed that rows like them are known. Rows are called new, and grouped, by the batch's
+    own fit where there is one, of at most 5000 of its rows, else by the newest model.
     """
 
     number: int
@@ -81,6 +98,7 @@ class BatchRecord:
     model: int
     counts: list[Count]
     groups: list[GroupRecord]
+    own_fit: OwnFit | None = None
     cannot_tell: str = ""
     confirmed_known: int = 0
     notes: list[str] = field(default_factory=list)

@@ -18,7 +18,7 @@ from openset._utils.params import check_choice, check_number
 from openset.data.readers.open import open_source
 from openset.pipeline.describe_data import digest_of
 from openset.pipeline.result import RESULT, SETTINGS
-from openset.stats.e_process import ERROR, LIMIT, Tally, log_evidence
+from openset.stats.e_process import ERROR, LIMIT, Tally, log_evidence, weight
 from openset.watch.answer import Advice, Batch, WatchAnswer, evidence_text, groups_over_time
 from openset.watch.fits import FittedModel, WatchedRun, pack_model, unpack_model
 from openset.watch.labels import Labels, read_labels
@@ -103,6 +103,8 @@ class Watch:
             sha256=sha256,
             labels=self.labels,
             earlier=self.store.groups(),
+            alone=self.run.has_test and self.refit != "never",
+            max_density_ratio=self._ratio,
         )
         counted = next((record for record in before if record.sha256 == looked.record.sha256), None)
         if counted is None:
@@ -119,7 +121,9 @@ class Watch:
     def answer(self) -> WatchAnswer:
         """What all batches show until now."""
         records, models = self.store.batches(), self.store.models()
-        evidence = evidence_by_batch(records, self.max_density_ratio)
+        evidence = evidence_by_batch(
+            records, self.max_density_ratio, own_fits=self.run.has_test, least_ratio=self._ratio or 1.0
+        )
         batches = [Batch(record, value) for record, value in zip(records, evidence, strict=True)]
         noticed = next((batch.record for batch in batches if batch.evidence >= LIMIT), None)
         names = {n: self.labels.name_of(rows.astype(np.float64)) for n, rows in self.store.groups().items()}
@@ -171,7 +175,8 @@ class Watch:
         if last.moved != "no" or model.after == len(before):
             return False
         age = len(before) - model.after
-        return model_is_due(self.refit, last.called_novel, last.rows, model.called_share, age)
+        called = next((count.called for count in last.counts if count.model == model.number), 0)
+        return model_is_due(self.refit, called, last.rows, model.called_share, age)
 
     def _fit(self, target: Any, number: int, after: int, names: list[str]) -> ModelRecord:
         fitted = self.run.fit(target, number=number, after=after, names=names)
@@ -224,13 +229,18 @@ class Watch:
         return f"openset fit {shlex.join(files)}"
 
 
-def evidence_by_batch(records: Sequence[BatchRecord], max_density_ratio: float) -> list[float]:
-    """The strongest evidence up to each batch.
+def evidence_by_batch(
+    records: Sequence[BatchRecord], max_density_ratio: float, *, own_fits: bool = False, least_ratio: float = 1.0
+) -> list[float]:
+    """The strongest evidence up to each batch: by series of batches, and by the batches' own fits.
 
     A series begins at every batch, with the model that was newest then, and lasts while that model is in use.
+    Where batches have fits of their own, half of the error is for these. Such a fit counts by the weight of its
+    batch over its p-value, unless it assumed a smaller ratio than ``least_ratio``.
     """
     series: list[tuple[int, int, list[Tally]]] = []
     found, best = [], -np.inf
+    half = np.log(0.5) if own_fits else 0.0
     counted = 0
     for record in records:
         if record.counts:
@@ -239,7 +249,11 @@ def evidence_by_batch(records: Sequence[BatchRecord], max_density_ratio: float) 
             series = [each for each in series if each[1] in by_model] + [(counted, record.model, [])]
             for _, model, tallies in series:
                 tallies.append(by_model[model])
-            best = max(best, log_evidence([(first, tallies) for first, _, tallies in series], max_density_ratio))
+            value = log_evidence([(first, tallies) for first, _, tallies in series], max_density_ratio)
+            own = record.own_fit
+            if own is not None and not own.limit and own.max_density_ratio >= least_ratio:
+                value = max(value, float(np.log(weight(counted)) - np.log(own.p_value)))
+            best = max(best, value + half)
         found.append(float(np.exp(min(best, 700.0))))
     return found
 

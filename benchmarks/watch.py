@@ -236,7 +236,8 @@ multiplied by a random number between 1/{STEP:g} and {STEP:g}. For three weeks n
   sentiment; another category is new.
 
 *Each week alone* is a fit on the whole source and that week, noticed at p ≤ .05/8: it must know that there are
-eight weeks. *Watch* has no such horizon. Its `--refit` is auto, each or never; B is what the run's own fit read."""
+eight weeks. *Watch* has no such horizon. Its `--refit` is auto, each or never; B is what the run's own fit
+read."""
 ABOUT_NULLS = """## False alarms
 
 Sequences of eight weeks without a new class, each with its own reference rows and weeks, scored by one fit: how
@@ -246,7 +247,7 @@ The promise is at most 5 % where no kind is more than B times as common. B = 1 i
 The p-values of own fits are those of `openset fit`; how often these are wrong is in [verdicts](verdicts.md)."""
 GROUPS_USED = {
     "all": "Fits are CoLOR's default.",
-    "one": "Fits are CoLOR with one of its three groups of networks, a third of the work: the cores were shared.",
+    "one": "Fits are CoLOR with one of its three groups of networks, a third of the work.",
 }
 
 

@@ -36,7 +36,8 @@ def sample(**more):
         TimelineGroup("group 2", "", (None, None, None, None, 0.01, 0.01), 20, ("c1",)),
     )
     values = {
-        "mood": "found", "word": "new class noticed", "sentence": "The evidence reached 20 at week-5 (batch 5).",
+        "mood": "found", "word": "new class noticed", "headline": "A new class was noticed in week-5.",
+        "sentence": "The evidence reached 20 at week-5 (batch 5).",
         "advice": "Fit a run with the last batch as target.", "command": "openset fit a b", "run": "run",
         "max_density_ratio": 6.0, "evidence": "5200", "limit": 20.0, "error": 0.05,
         "created": "2026-11-18T09:30+00:00", "version": "0.1.0", "batches": batches, "groups": groups,
@@ -48,7 +49,7 @@ def sample(**more):
 
 def test_the_numbers_of_the_charts():
     charts = timeline_charts(sample())
-    assert charts["shares"]["called"] == [0.01, 0.02, 0.03, 0.04, 0.05, 0.06]
+    assert charts["shares"]["called"] == [0.01, 0.02, None, 0.04, 0.05, 0.06], "week 3 moved"
     assert charts["shares"]["groups"][0] == {"name": "group 1", "shares": [None, None, None, 0.02, 0.03, 0.05]}
     assert charts["evidence"]["counted"] == [True, True, False, True, True, True]
     assert charts["evidence"]["limit"] == 20 and charts["evidence"]["evidence"] == sorted(
@@ -82,7 +83,7 @@ def test_hostile_names_stay_text():
         sample(
             batches=(replace(batch, name=HOSTILE, groups=HOSTILE, state=HOSTILE),),
             groups=(replace(group, name=HOSTILE, shares=(0.1,), examples=(HOSTILE,)),),
-            notes=(HOSTILE,), sentence=HOSTILE, advice=HOSTILE, command=HOSTILE, run=HOSTILE,
+            notes=(HOSTILE,), sentence=HOSTILE, headline=HOSTILE, advice=HOSTILE, command=HOSTILE, run=HOSTILE,
         )
     )  # fmt: skip
     assert "<img" not in page and page.count("<script") == 3

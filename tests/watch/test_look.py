@@ -1,4 +1,4 @@
-"""One batch: counts that match the scores by hand, groups, and what a review confirmed left out."""
+"""One batch: counts that match the scores by hand, and what a review confirmed left out."""
 
 from __future__ import annotations
 
@@ -43,16 +43,6 @@ def test_every_model_in_use_counts(watched_run, model, weeks):
     second = watched_run.fit(watched_run.target()[:200], number=1, after=1, names=["x"])
     looked = look(watched_run, weeks[0], [model, second])
     assert [count.model for count in looked.record.counts] == [0, 1] and looked.record.model == 1
-
-
-def test_groups_are_numbered_over_batches(watched_run, model, weeks):
-    first = look(watched_run, weeks[5], [model])
-    ((number, points),) = first.groups.items()
-    assert number == 1 and not first.record.groups[0].again and points.shape[1] == 3
-    again = look(watched_run, weeks[6], [model], earlier={7: points})
-    assert [(group.number, group.again) for group in again.record.groups] == [(7, True)]
-    other = look(watched_run, weeks[6], [model], earlier={7: points + 30})
-    assert [(group.number, group.again) for group in other.record.groups] == [(8, False)]
 
 
 def test_rows_like_those_confirmed_as_known_do_not_count(watched_run, model, weeks):

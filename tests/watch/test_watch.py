@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import openset
-from openset.stats.e_process import LIMIT
+from openset.stats.e_process import ERROR, LIMIT, weight
 from openset.watch import Watch, fits
-from openset.watch.records import Count
+from openset.watch.records import Count, OwnFit
 from openset.watch.watch import evidence_by_batch
 
 
@@ -130,11 +131,48 @@ def test_a_series_lasts_while_its_model_is_in_use(watched):
     records = watched.store.batches()
     counts = [[Count(0, [5, 6, 9], 300)], [Count(0, [5, 6, 9], 300)], [Count(1, [0, 0, 1], 300)]]
     short = [
-        type(record)(**{**vars(record), "counts": found, "model": found[0].model})
+        replace(record, counts=found, model=found[0].model)
         for record, found in zip(records, counts, strict=False)
     ]
     evidence = evidence_by_batch(short, 1.0)
     assert evidence[1] > evidence[0] and evidence[2] == evidence[1]
+
+
+def test_an_own_fit_counts_by_its_p_value_for_half_of_the_error(watched):
+    (record,) = watched.store.batches()[:1]
+    quiet = replace(record, counts=[Count(0, [0, 0, 0], 300)])
+    small = replace(quiet, own_fit=OwnFit(1e-4, 6.0, 400))
+    assert evidence_by_batch([small], 6.0, own_fits=True)[0] == pytest.approx(0.5 * weight(1) / 1e-4)
+    assert evidence_by_batch([small], 6.0, own_fits=True, least_ratio=12.0)[0] < 1, "it assumed less shift"
+    limited = replace(quiet, own_fit=OwnFit(1e-4, 6.0, 400, limit="moved"))
+    assert evidence_by_batch([limited], 6.0, own_fits=True)[0] < 1
+    later = evidence_by_batch([quiet, quiet, small], 6.0, own_fits=True)
+    assert later[-1] == pytest.approx(0.5 * weight(3) / 1e-4)
+
+
+def test_own_fits_keep_the_error_over_any_number_of_batches():
+    """Uniform p-values: the chance that a weighted one is ever small enough is at most half of the error."""
+    random = np.random.default_rng(0)
+    p_values = random.random((20_000, 60))
+    weights = np.array([weight(number) for number in range(1, 61)])
+    alarms = ((0.5 * weights / p_values).max(axis=1) >= LIMIT).mean()
+    assert alarms <= 0.5 * ERROR + 3 * np.sqrt(0.025 / 20_000)
+
+
+@pytest.mark.slow
+def test_a_method_with_a_test_fits_each_batch_alone(weeks_folder, weeks, tmp_path):
+    settings = {"label": "kind", "id": "rid", "parameters": {"effort": "fast", "max_steps": 250}}
+    files = (weeks_folder / "source.parquet", weeks_folder / "target.parquet")
+    openset.run(*files, **settings).save(tmp_path / "run")
+    watch = Watch(tmp_path / "run")
+    quiet, loud = watch.add(weeks[0]), watch.add(weeks[6])
+    assert quiet.own_fit.p_value > 0.01 and loud.own_fit.p_value < quiet.own_fit.p_value
+    assert loud.own_fit.rows == loud.rows == 440 and loud.called_novel > quiet.called_novel
+    assert len(loud.groups) >= 1 and str(loud.groups[0].examples[0]).startswith("w7-")
+    never = Watch(tmp_path / "run", refit="never", state=tmp_path / "never.sqlite")
+    assert never.add(weeks[0]).own_fit is None
+    moved = watch.add(weeks[7])
+    assert moved.own_fit is None and moved.moved == "yes"
 
 
 @pytest.mark.parametrize(("change", "words"), [

@@ -64,9 +64,11 @@ def watch(
     a chance of at most 5 %, however often you look, if no known kind is more than --max-density-ratio times
     as common as in source. A batch that moved does not count.
 
-    A watch fits models of its own, on one half of the source: the first one on
-    the run's target. With --refit auto a new one is fitted on the last three
-    batches when more rows are called new than at the fit, or after four batches.
+    Each batch is fitted alone, as 'openset fit' would, if the run's method has a
+    test. Evidence that adds up over batches comes from models fitted before them,
+    on one half of the source: the first one on the run's target. With --refit auto
+    a new one is fitted on the last three batches when more rows are called new
+    than at its fit, or after four batches; with never nothing more is fitted.
 
     Answers of 'openset review RUN' name groups; rows like those confirmed as known
     are not counted.

@@ -56,6 +56,7 @@ class Timeline:
     mood: str
     """``found``, ``none`` or ``cannot``: the colour of the verdict."""
     word: str
+    headline: str
     sentence: str
     advice: str
     command: str
@@ -102,14 +103,19 @@ def timeline_charts(data: Timeline) -> dict[str, Any]:
     """The numbers of both charts; None for a chart that has no batch."""
     if not data.batches:
         return {"shares": None, "evidence": None}
-    labels = [label_text(batch.name) for batch in data.batches]
+    labels = batch_labels([batch.name for batch in data.batches])
+    is_shown = [batch.moved != "yes" for batch in data.batches]
     largest = sorted(data.groups, key=lambda group: -group.rows)[:MOST_GROUPS]
     return {
         "shares": {
             "labels": labels,
-            "called": [short(batch.share) for batch in data.batches],
-            "low": [short(batch.low) for batch in data.batches],
-            "high": [short(batch.high) for batch in data.batches],
+            **{
+                key: [
+                    short(getattr(batch, name)) if shown else None
+                    for batch, shown in zip(data.batches, is_shown, strict=True)
+                ]
+                for key, name in (("called", "share"), ("low", "low"), ("high", "high"))
+            },
             "groups": [
                 {"name": label_text(group.name), "shares": _shares(group.shares)}
                 for group in data.groups
@@ -123,6 +129,17 @@ def timeline_charts(data: Timeline) -> dict[str, Any]:
             "limit": data.limit,
         },
     }
+
+
+def batch_labels(names: Sequence[str]) -> list[str]:
+    """Names of batches for an axis; a file's extension that all have says nothing.
+
+    >>> batch_labels(["week-1.csv", "week-2.csv"]), batch_labels(["a.csv", "b"])
+    (['week-1', 'week-2'], ['a.csv', 'b'])
+    """
+    endings = {Path(name).suffix for name in names}
+    same = endings.pop() if len(endings) == 1 else ""
+    return [label_text(name.removesuffix(same)) for name in names]
 
 
 def example_ids(ids: Sequence[Any]) -> tuple[str, ...]:

@@ -27,6 +27,7 @@ def timeline_of(answer: WatchAnswer) -> Timeline:
     return Timeline(
         mood=_MOODS[answer.code],
         word=answer.word,
+        headline=_headline(answer),
         sentence=answer.sentence,
         advice=answer.advice.sentence,
         command=answer.advice.command,
@@ -42,6 +43,16 @@ def timeline_of(answer: WatchAnswer) -> Timeline:
         models=tuple(_model(record) for record in answer.models),
         notes=tuple(answer.notes),
     )
+
+
+def _headline(answer: WatchAnswer) -> str:
+    if answer.noticed_at is not None:
+        return f"A new class was noticed in {answer.batches[answer.noticed_at - 1].record.name}."
+    if not answer.batches:
+        return "No batch was counted yet."
+    if answer.code == "cannot_tell":
+        return f"{answer.batches[-1].record.name} cannot be judged."
+    return f"Nothing new was noticed in {counted(len(answer.batches), 'batch', 'batches')}."
 
 
 def _batch(batch: Batch, names: dict[int, str]) -> TimelineBatch:

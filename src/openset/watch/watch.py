@@ -36,21 +36,21 @@ class Watch:
     ----------
     run : the folder of a run
     state : file that everything is stored in; None for ``watch.sqlite`` in the run's folder
-    refit : when a new model is fitted, on source and the last three batches, for use from the next batch on.
-    "auto":
-        when more rows are called new than at the model's fit, beyond chance, or when it was used for four
-        batches; "each": after every batch; "never": the first model is used for all
-    max_density_ratio : B, how many times as common a known kind of row may be as in source; None for the run's
-    own progress : show progress bars of encoders
+    refit : what is fitted. "auto" and "each" fit every batch alone, if the run's method has a test. For evidence
+        that adds up over batches, "auto" fits a new model on source and the last three batches when more rows are
+        called new than at the model's fit, beyond chance, or when it was used for four batches; "each" after
+        every batch. "never" fits one model, on the run's target
+    max_density_ratio : B, how many times as common a known kind of row may be as in source; None for what the run
+        and the batches' own fits read off the rows
+    progress : show progress bars of encoders
 
     ``watch.add("monday.parquet")`` counts a batch. What is found is stored before it returns; a batch that was
     counted before is known by its content and not counted again. ``watch.answer()`` says what all batches show.
     The chance that it ever notices a new class where there is none is at most 5 %, however many batches there are
     and however often one looks, if no known kind is more than B times as common as in source and no batch moved.
 
-    The models of a watch are fitted on one half of the source; the other half tells what is usual. So a watch
-    begins with a fit of its own, and the rows that it calls new may differ a little from those of ``openset
-    score``.
+    The models that count over several batches are fitted on one half of the source; the other half tells what is
+    usual. So a watch begins with a fit of its own.
     """
 
     def __init__(

@@ -201,7 +201,7 @@
   });
   makers.shares = ({ labels, called, low, high, groups }) => {
     const band = (label, data, fill) => ({
-      label, data, borderWidth: 0, pointRadius: 0, pointHitRadius: 0, fill, backgroundColor: faded(colour("novel"), 0.18), pointStyle: "rect",
+      label, data, borderWidth: 0, pointRadius: 0, pointHitRadius: 0, fill, backgroundColor: faded(colour("novel"), 0.18), pointStyle: "rect", order: 2,
     });
     const line = (label, data, name, pointStyle, more = {}) => ({
       label, data, borderColor: colour(name), backgroundColor: colour(name), borderWidth: 2, pointRadius: 4, pointStyle, spanGaps: false, ...more,
@@ -212,9 +212,9 @@
       data: {
         labels,
         datasets: [
-          line("all rows called new", called, "novel", "circle"),
+          line("all rows called new", called, "novel", "circle", { order: 1 }),
           band("95% interval", high, "+1"), band("", low, false),
-          ...groups.map((group, index) => line(group.name, group.shares, groupColours[index % 6], styles[index % 6], { borderWidth: 1.5, borderDash: [2, 2] })),
+          ...groups.map((group, index) => line(group.name, group.shares, groupColours[index % 6], styles[index % 6], { borderWidth: 1.5, borderDash: [2, 4], order: 0 })),
         ],
       },
       options: options({

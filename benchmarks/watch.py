@@ -120,9 +120,11 @@ def noticed(stem: str, policy: str, ratio: float) -> tuple[int | None, float]:
                 scores = found[f"week{week}"]
                 tallies.append(Tally(len(scores), references.count_above(scores), references.n_rows))
         value = log_evidence([(start, tallies) for start, _, tallies in series], ratio)
-        alone = np.load(f"{stem}-alone-{week}.npz")
-        if policy != "never" and not str(alone["limit"]):
-            value = max(value, float(np.log(weight(week)) - np.log(alone["p"])))
+        if policy != "never":
+            p_value = own_p_value(stem, week)
+            if p_value is None:
+                raise FileNotFoundError(f"{stem}-alone-{week}.npz")
+            value = max(value, float(np.log(weight(week)) - np.log(p_value)))
         best = max(best, value + np.log(0.5))
         if first is None and best >= np.log(LIMIT):
             first = week
@@ -136,10 +138,22 @@ def noticed(stem: str, policy: str, ratio: float) -> tuple[int | None, float]:
     return first, float(np.exp(min(best, 700)))
 
 
-def own_p_values(stem: str) -> list[float]:
-    """The p-value of each week's own fit; 1 where something limits it."""
-    found = [np.load(f"{stem}-alone-{week}.npz") for week in range(1, WEEKS + 1)]
-    return [1.0 if str(each["limit"]) else float(each["p"]) for each in found]
+def own_p_value(stem: str, week: int) -> float | None:
+    """The p-value of a week's own fit, 1 where something limits it; None if it is not fitted yet."""
+    path = Path(f"{stem}-alone-{week}.npz")
+    if not path.exists():
+        return None
+    found = np.load(path)
+    return 1.0 if str(found["limit"]) else float(found["p"])
+
+
+def week_noticed(stem: str, policy: str, ratio: float) -> str:
+    """The week in which a watch notices something, as the table shows it."""
+    try:
+        week, _ = noticed(stem, policy, ratio)
+    except FileNotFoundError:
+        return "not fitted"
+    return "–" if week is None else f"week {week}"
 
 
 def false_alarms(problem: str, data: Path, cache: Path, groups: str) -> tuple[dict[float, int], float]:
@@ -187,20 +201,20 @@ def write_page(data: Path, cache: Path, sequences: int, groups: str) -> None:
         row("share of new rows", *(f"{share:.0%}" for share in GROWING)),
     ]
     first_week = [row("sequence", "B", "each week alone", "watch, auto", "each", "never"), "|---|" + "---:|" * 5]
-    missing = []
     for number in range(sequences):
         for problem in SIZES:
             stem = str(cache / f"{groups}-{problem}-{number}")
-            try:
-                p_values, ratio = own_p_values(stem), float(np.load(f"{stem}-alone-0.npz")["ratio"])
-                weeks = [noticed(stem, policy, ratio)[0] for policy in ("auto", "each", "never")]
-            except FileNotFoundError as error:
-                missing.append(f"{problem} {number} ({Path(str(error.filename)).name})")
+            if not Path(f"{stem}-alone-0.npz").exists():
                 continue
-            by_week.append(row(f"{problem} {number}, p of its own fit", *(f"{p:.2g}" for p in p_values)))
-            alone = next((week for week, p in enumerate(p_values, 1) if p <= ERROR / WEEKS), None)
-            cells = ["–" if week is None else f"week {week}" for week in (alone, *weeks)]
-            first_week.append(row(f"{problem} {number}", f"{ratio:g}", *cells))
+            ratio = float(np.load(f"{stem}-alone-0.npz")["ratio"])
+            p_values = [own_p_value(stem, week) for week in range(1, WEEKS + 1)]
+            shown = ["not fitted" if p is None else f"{p:.2g}" for p in p_values]
+            by_week.append(row(f"{problem} {number}, p of its own fit", *shown))
+            alone = next((w for w, p in enumerate(p_values, 1) if p is not None and p <= ERROR / WEEKS), None)
+            watched = [week_noticed(stem, policy, ratio) for policy in ("auto", "each", "never")]
+            first_week.append(
+                row(f"{problem} {number}", f"{ratio:g}", "–" if alone is None else f"week {alone}", *watched)
+            )
     nulls = [row("rows", "sequences", "B = 1", "B = 3", "B = 6"), "|---|" + "---:|" * 4]
     for problem in SIZES:
         alarms, largest = false_alarms(problem, data, cache, groups)
@@ -211,7 +225,6 @@ def write_page(data: Path, cache: Path, sequences: int, groups: str) -> None:
         "\n".join(by_week),
         "Noticed first:",
         "\n".join(first_week),
-        *([f"Not fitted yet: {', '.join(missing)}."] if missing else []),
         ABOUT_NULLS,
         "\n".join(nulls),
         f"Written by `python benchmarks/watch.py --data ../shared/data --cache FOLDER --sequences {sequences} "

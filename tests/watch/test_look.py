@@ -65,3 +65,17 @@ def test_a_model_that_can_prove_nothing_counts_nothing(watched_run, model, weeks
     limited = replace(model, record=replace(model.record, limit="unmixed"))
     record = look(watched_run, weeks[0], [limited]).record
     assert record.counts == [] and "do not mix with source" in record.cannot_tell and record.moved == "no"
+
+
+def test_a_batch_with_no_row_above_anything(watched_run, model, weeks, tmp_path):
+    frame = pd.read_parquet(weeks[0])
+    centre = 4.0 * (frame["width"] > 2)
+    near = {
+        "width": centre + 0.6 * (frame["width"] - centre),
+        **{n: 0.6 * frame[n] for n in ("height", "weight")},
+    }
+    frame = frame.assign(**near)
+    frame.to_parquet(tmp_path / "plain.parquet")
+    record = look(watched_run, tmp_path / "plain.parquet", [model]).record
+    assert record.called_novel == 0 and record.counts[0].above == [0] * len(model.record.thresholds)
+    assert record.called_share.low == 0 < record.called_share.high and record.groups == []

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from openset.pipeline.tune import tune
     from openset.shift.synthetic import make_background_shift
     from openset.stats.metrics import evaluate
+    from openset.watch.watch import Watch
 
 _HOME = {
     "ANNA": "openset.methods.anna",
@@ -75,6 +76,7 @@ _HOME = {
     "PaperCoLOR": "openset.methods.color_paper",
     "Result": "openset.pipeline.result",
     "SourceOnly": "openset.methods.source_only",
+    "Watch": "openset.watch.watch",
     "evaluate": "openset.stats.metrics",
     "load": "openset.persistence.model",
     "load_run": "openset.pipeline.run",
@@ -113,6 +115,7 @@ __all__ = [
     "PaperCoLOR",
     "Result",
     "SourceOnly",
+    "Watch",
     "__version__",
     "evaluate",
     "load",

@@ -21,7 +21,8 @@ app = typer.Typer(
     help="Open-set domain adaptation under background shift.\n\n"
     "Is there a new class in the target batch, how large is it, which rows are of it, and what are the others?"
     "\n\nExit codes: 0 done, 2 wrong input or usage, 1 anything else (a full disk, a bug), 3 too many "
-    "rows called new (score --fail-if-novel), 130 interrupted, 143 terminated. NO_COLOR=1 turns colours off.",
+    "rows called new (score --fail-if-novel) or a new class noticed (watch), 4 cannot tell (watch), "
+    "130 interrupted, 143 terminated. NO_COLOR=1 turns colours off.",
 )
 
 add_commands(app)

@@ -19,13 +19,13 @@ def listed(items: Iterable[Any], limit: int = 5) -> str:
     return ", ".join(names[:limit]) + more
 
 
-def counted(number: int, what: str) -> str:
-    """A number of things.
+def counted(number: int, what: str, several: str = "") -> str:
+    """A number of things; ``several`` is the plural where that is not an s.
 
-    >>> counted(1, "row"), counted(3, "row")
-    ('1 row', '3 rows')
+    >>> counted(1, "row"), counted(3, "row"), counted(2, "batch", "batches")
+    ('1 row', '3 rows', '2 batches')
     """
-    return f"{number} {what}{'' if number == 1 else 's'}"
+    return f"{number} {what if number == 1 else several or f'{what}s'}"
 
 
 def did_you_mean(name: str, names: Iterable[str]) -> str:

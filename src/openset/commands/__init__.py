@@ -13,6 +13,7 @@ from openset.commands.review import review
 from openset.commands.sample import sample
 from openset.commands.score import score
 from openset.commands.simulate import simulate
+from openset.commands.watch import watch
 
 
 def add_commands(app: typer.Typer) -> None:
@@ -23,6 +24,7 @@ def add_commands(app: typer.Typer) -> None:
         review,
         promote,
         score,
+        watch,
         report,
         inspect,
         compare,

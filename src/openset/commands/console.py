@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 BAD_INPUT, FAILED, INTERRUPTED, TERMINATED = 2, 1, 130, 143
 TOO_MANY_NOVEL = 3
 """Exit code of ``openset score --fail-if-novel``: all went well, and more rows are called novel than allowed."""
+NOTICED, CANNOT_TELL = 3, 4
+"""Exit codes of ``openset watch``: a new class was noticed; the last batch could not be judged."""
 
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Say more; show where an error arose.")]

@@ -7,6 +7,7 @@ as JSON in its header, the columns that the data had.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -202,7 +203,7 @@ def _float_type(name: str) -> np.dtype[Any]:
 
 def _flat(rows: NDArray[Any]) -> NDArray[Any]:
     """Rows of more than one axis, such as images, as rows of numbers."""
-    return rows.reshape(len(rows), -1)
+    return rows.reshape(len(rows), math.prod(rows.shape[1:]))  # also of no rows
 
 
 def _scaled(scaling: Scaling, rows: NDArray[Any]) -> NDArray[np.float32]:

@@ -191,8 +191,8 @@ def load_run(folder: str | os.PathLike[str], *, progress: bool = False) -> Resul
     """A result that was saved, its data read again from where it was; data that changed since is an error."""
     summary = read_summary(folder)
     settings = summary.settings
-    _check_unchanged("source", summary.data.source)
-    _check_unchanged("target", summary.data.target)
+    check_unchanged("source", summary.data.source)
+    check_unchanged("target", summary.data.target)
     fitted = read_features(Path(folder) / FEATURES)
     data = read_fitted(settings, settings.source, settings.target, fitted)
     maker = FeatureMaker(settings.encoder, progress, fitted)
@@ -345,7 +345,8 @@ def _names(given: str | Sequence[str] | None) -> tuple[str, ...] | None:
     return None if given is None else (given,) if isinstance(given, str) else tuple(given)
 
 
-def _check_unchanged(role: str, origin: Origin) -> None:
+def check_unchanged(role: str, origin: Origin) -> None:
+    """Raise an error unless the file of source or target is there as it was in the fit."""
     path = origin.path
     if path is None:
         raise ValueError(f"the {role} was a data frame, which the run's folder does not hold: fit from a file.")

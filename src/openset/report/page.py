@@ -49,10 +49,10 @@ def render(data: ReportData, *, examples: bool = True) -> str:
     """The page as text."""
     from markupsafe import Markup
 
-    style, scripts = _asset("report.css"), [_script(name) for name in SCRIPTS]
+    style, scripts = asset("report.css"), [bundled_script(name) for name in SCRIPTS]
     charts = chart_data(data)
     # The bundled files are ours and may stand as they are. Everything else goes through the template's escaping.
-    page: str = _template().render(
+    page: str = template("report.html").render(
         summary=data.summary,
         data=data,
         charts=charts,
@@ -70,7 +70,7 @@ def render(data: ReportData, *, examples: bool = True) -> str:
         style=Markup(style),
         scripts=[Markup(script) for script in scripts],
         payload=Markup(embedded_json(charts)),
-        licences=[_asset(name) for name in LICENCES],
+        licences=[asset(name) for name in LICENCES],
     )
     return page.lstrip()
 
@@ -156,13 +156,18 @@ def _shares_above(data: ReportData) -> dict[str, float] | None:
 
 
 @cache
-def _template() -> Any:
+def template(name: str) -> Any:
+    """A bundled template, which escapes what it is filled with."""
     # torch brings it along, so that it is missing only where somebody took it out
     require("jinja2", "the report", "report")
-    from jinja2 import BaseLoader, Environment, StrictUndefined
+    from jinja2 import Environment, FunctionLoader, StrictUndefined
 
     environment = Environment(
-        loader=BaseLoader(), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        loader=FunctionLoader(asset),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
     environment.filters.update(
         count=count,
@@ -174,15 +179,16 @@ def _template() -> Any:
         percent=percent,
         unbroken=unbroken,
     )
-    return environment.from_string(_asset("report.html"))
+    return environment.get_template(name)
 
 
 @cache
-def _asset(name: str) -> str:
+def asset(name: str) -> str:
+    """The content of a bundled file."""
     return files("openset.report").joinpath("assets", name).read_text(encoding="utf-8")
 
 
 @cache
-def _script(name: str) -> str:
+def bundled_script(name: str) -> str:
     """A bundled script without its source map, which a browser's tools would try to fetch."""
-    return re.sub(r"\n//# sourceMappingURL=.*", "", _asset(name))
+    return re.sub(r"\n//# sourceMappingURL=.*", "", asset(name))

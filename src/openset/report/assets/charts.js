@@ -194,6 +194,80 @@
     return lines(rates, shareAxis("Share of rows", { suggestedMax: top > 0.8 ? 1 : top * 1.1 }), (value) => percent(value, 2));
   };
 
+  // a timeline: one point a batch; the interval of a share is a band, a batch that does not count has no evidence
+  const groupColours = ["class-1", "class-2", "class-3", "class-4", "class-5", "class-other"];
+  const batchAxis = (labels) => axis("Batch, in order of time", {
+    type: "category", ticks: { callback: (_, index) => labels[index].length > 12 ? `${labels[index].slice(0, 11)}…` : labels[index] },
+  });
+  makers.shares = ({ labels, called, low, high, groups }) => {
+    const band = (label, data, fill) => ({
+      label, data, borderWidth: 0, pointRadius: 0, pointHitRadius: 0, fill, backgroundColor: faded(colour("novel"), 0.18), pointStyle: "rect", order: 2,
+    });
+    const line = (label, data, name, pointStyle, more = {}) => ({
+      label, data, borderColor: colour(name), backgroundColor: colour(name), borderWidth: 2, pointRadius: 4, pointStyle, spanGaps: false, ...more,
+    });
+    const styles = ["triangle", "rect", "rectRot", "star", "cross", "crossRot"];
+    return {
+      type: "line",
+      data: {
+        labels,
+        datasets: [
+          line("all rows called new", called, "novel", "circle", { order: 1 }),
+          band("95% interval", high, "+1"), band("", low, false),
+          ...groups.map((group, index) => line(group.name, group.shares, groupColours[index % 6], styles[index % 6], { borderWidth: 1.5, borderDash: [2, 4], order: 0 })),
+        ],
+      },
+      options: options({
+        interaction: { mode: "index", intersect: false },
+        scales: { x: batchAxis(labels), y: shareAxis("Share of the batch's rows") },
+        tooltip: {
+          filter: (item) => item.datasetIndex !== 1 && item.datasetIndex !== 2 && item.raw !== null,
+          callbacks: {
+            title: ([item]) => item ? labels[item.dataIndex] : "",
+            label: (item) => item.datasetIndex ? `${item.dataset.label} ${percent(item.parsed.y)}`
+              : `called new ${percent(item.parsed.y)} (${percent(low[item.dataIndex])} to ${percent(high[item.dataIndex])})`,
+          },
+        },
+        plugins: {
+          legend: {
+            align: "start",
+            labels: { color: colour("ink"), usePointStyle: true, boxHeight: 7, padding: 14, filter: (item) => item.text !== "" },
+          },
+        },
+      }),
+    };
+  };
+  makers.evidence = ({ labels, evidence, counted, limit }) => {
+    const top = Math.max(limit * 3, ...evidence);
+    return {
+      type: "line",
+      data: {
+        labels,
+        datasets: [
+          {
+            label: "evidence of a new class", data: evidence, borderColor: colour("target"), backgroundColor: counted.map((yes) => yes ? colour("target") : colour("page")),
+            borderWidth: 2, pointRadius: 4, pointStyle: "circle", stepped: false,
+          },
+          dashed(`noticed from ${number(limit)} on`, labels.map(() => limit)),
+        ],
+      },
+      options: options({
+        interaction: { mode: "index", intersect: false },
+        scales: {
+          x: batchAxis(labels),
+          y: axis("Evidence (logarithmic)", { type: "logarithmic", max: top * 1.5, ticks: { callback: (value) => Number.isInteger(Math.log10(value)) ? value.toExponential(0).replace("e+0", "").length > 4 || value >= 1e4 || value < 1e-3 ? value.toExponential(0) : String(value) : "" } }),
+        },
+        tooltip: {
+          filter: (item) => item.datasetIndex === 0,
+          callbacks: {
+            title: ([item]) => item ? labels[item.dataIndex] : "",
+            label: (item) => counted[item.dataIndex] ? `evidence ${number(item.parsed.y)}` : `cannot tell; evidence stays at ${number(item.parsed.y)}`,
+          },
+        },
+      }),
+    };
+  };
+
   const draw = () => {
     const all = { ...data, losses: data.curves?.losses, rates: data.curves?.rates };
     for (const [name, make] of Object.entries(makers)) {

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from openset.data.readers.carried import joined_carried
-from openset.data.readers.cells import Cells, joined_cells
+from openset.data.readers.cells import Cells, joined_cells, taken_cells
 from openset.data.readers.images import ImageFiles
 
 
@@ -52,6 +52,15 @@ class Records:
     def n_skipped(self) -> int:
         """How many rows were skipped."""
         return len(self.skipped)
+
+    def take(self, rows: NDArray[np.intp]) -> Records:
+        """The given rows, in the given order; the rows skipped stay those of all."""
+        names = [name for name in ("rows", "X", "y", "ids", "texts", "images") if getattr(self, name) is not None]
+        parts = {name: getattr(self, name)[rows] for name in names}
+        if self.table is not None:
+            parts["table"] = {name: taken_cells(cells, rows) for name, cells in self.table.items()}
+        parts["carried"] = {name: column.take(rows) for name, column in self.carried.items()}
+        return replace(self, **parts)
 
 
 def concatenate(batches: Sequence[Records]) -> Records:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from openset._utils.params import check_flag, check_integer
 from openset._utils.text import did_you_mean, listed
 from openset.data.readers.carried import as_carried
-from openset.data.readers.cells import cells_of, without_cells
+from openset.data.readers.cells import cells_of
 from openset.data.readers.columns import (
     Problems,
     missing,
@@ -323,13 +323,4 @@ def _refusal(name: str, skipped: Sequence[SkippedRow]) -> BadRowsError:
 
 
 def _without(records: Records, problems: Problems, skipped: tuple[SkippedRow, ...]) -> Records:
-    keep = _kept(len(records), problems)
-    parts = {
-        name: getattr(records, name)[keep]
-        for name in ("rows", "X", "y", "ids", "texts", "images")
-        if getattr(records, name) is not None
-    }
-    if records.table is not None:
-        parts["table"] = {name: without_cells(cells, keep) for name, cells in records.table.items()}
-    parts["carried"] = {name: column.filter(keep) for name, column in records.carried.items()}
-    return replace(records, **parts, skipped=skipped)
+    return replace(records.take(np.flatnonzero(_kept(len(records), problems))), skipped=skipped)

@@ -4,7 +4,8 @@
 
 A problem is drawn once with 1.1 million rows a side. A fit takes the first rows of source and of target; as rows
 are independent, they are a sample. Every fit is judged on the same 100 000 target rows, which no fit has. Lines
-are appended to ``--out``, and what is there is not computed again. ``--report`` writes docs/evidence/sample_size.md.
+are appended to ``--out``, and what is there is not computed again. ``--report`` writes the table of them to
+docs/evidence/sample_size.md.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from gaussian_subtypes import Setting, draw
 
+from gaussian_subtypes import Setting, draw
 from openset import CoLOR, make_background_shift
 from openset.errors import FitWarning
 from openset.stats.metrics import auprc
@@ -28,9 +29,14 @@ OUT = Path(__file__).parents[1] / "docs" / "evidence" / "sample_size.md"
 SIZES, HELD = (10_000, 100_000, 1_000_000), 100_000
 FRACTIONS, DISTANCES = (0.001, 0.01, 0.05), (4.0, 6.0)
 SEEDS = 2
-FULL = (("background shift", 0.01, 0.0), ("subtypes", 0.01, 6.0), ("subtypes", 0.05, 4.0), ("subtypes", 0.01, 4.0))
+FULL = (
+    ("background shift", 0.01, 0.0),
+    ("subtypes", 0.01, 6.0),
+    ("subtypes", 0.05, 4.0),
+    ("subtypes", 0.01, 4.0),
+)
 LARGE = FULL[:2]
-"""Problems of fits with effort="full", and those among them of one fit on 10⁶ rows, which takes a quarter of an hour."""
+"""Problems of fits with effort="full", and those of them with one on 10⁶ rows, which takes a quarter of an hour."""
 
 
 @dataclass(frozen=True)

@@ -142,7 +142,10 @@ def test_rows_are_the_same_in_parts(columns, data):
     n = len(columns["number"])
     cut = data.draw(st.integers(0, n))
     whole, first = table(**columns), np.arange(n) < cut
-    parts = [{name: taken_cells(cells, np.flatnonzero(keep)) for name, cells in whole.items()} for keep in (first, ~first)]
+    parts = [
+        {name: taken_cells(cells, np.flatnonzero(keep)) for name, cells in whole.items()}
+        for keep in (first, ~first)
+    ]
     found = [values_of(FITTED, part) for part in parts]
     together = values_of(FITTED, whole)
     np.testing.assert_array_equal(np.concatenate([part.values for part in found]), together.values)

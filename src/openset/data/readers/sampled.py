@@ -1,27 +1,27 @@
 """A sample of the rows of a stream, in memory bounded by the sample: the same rows however the stream is cut.
 
 Each row has a key, a hash of its id or, without ids, of its row number. The rows with the smallest keys are the
-sample. So it depends neither on the order of files nor on the size of batches, and it is the same when the data is
-read again. Of each class some rows with the smallest keys are kept too: a rare class does not vanish.
+sample. So it depends neither on the order of files nor on the size of batches, and it is the same when the data
+is read again. Of each class some rows with the smallest keys are kept too: a rare class does not vanish.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from openset.data.readers.records import Records, concatenate
+from openset.data.readers.records import Drawn, Records, concatenate
 from openset.stats.row_sample import row_keys
 
 RARE = 200
 """Rows that are kept of every class, if it has so many."""
 RARE_SHARE = 0.1
-"""Rare classes have at most this much more than their share of a sample; with many classes fewer rows are kept."""
+"""Rare classes have at most so much more than their share of a sample: of many classes fewer rows are kept."""
 FEWEST_OF_A_CLASS = 3
 _WAITING = 1.5
 """Rows are discarded when there are so many times as many as the sample holds."""
@@ -29,40 +29,17 @@ _TOLD = 1000
 """Skipped rows that are named; the others are counted."""
 
 
-@dataclass(frozen=True, eq=False)
-class Sample:
-    """Rows for a fit, and what is told of all rows that were read.
+def sample_rows(batches: Iterable[Records], most: int, *, seed: int = 0) -> Records:
+    """All rows in order if there are at most ``most``; else a sample of that many, and more of rare classes.
 
-    ``index`` has the position of each row among all usable rows; None if these are all of them, in their order.
-    A sample is in the order of its keys. ``classes`` has the number of usable rows of each class.
-    """
-
-    records: Records
-    n_rows: int
-    n_skipped: int
-    index: NDArray[np.int64] | None = None
-    classes: dict[Any, int] = field(default_factory=dict)
-    n_drawn: int = 0
-    """Rows of the sample that were drawn from all rows alike; the others are of rare classes."""
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether every usable row is here."""
-        return self.index is None
-
-
-def sample_rows(batches: Iterable[Records], most: int | None, *, seed: int = 0) -> Sample:
-    """All rows if there are at most ``most``, or a sample of that many and more of rare classes; None for all.
+    A sample is in the order of its keys. It says in ``drawn`` what all rows were.
 
     >>> batches = [Records(np.arange(start, start + 50), ids=np.arange(start, start + 50)) for start in (50, 0)]
-    >>> sample_rows(batches, 5).records.ids.tolist() == sample_rows(batches[::-1], 5).records.ids.tolist()
+    >>> sample_rows(batches, 5).ids.tolist() == sample_rows(batches[::-1], 5).ids.tolist()
     True
-    >>> sample_rows(batches, 100).records.rows[:3].tolist()
+    >>> sample_rows(batches, 100).rows[:3].tolist()
     [50, 51, 52]
     """
-    if most is None:
-        whole = concatenate(list(batches))
-        return Sample(whole, len(whole), whole.n_skipped)
     waiting = _Waiting(most, seed)
     for batch in batches:
         waiting.add(batch)
@@ -72,7 +49,7 @@ def sample_rows(batches: Iterable[Records], most: int | None, *, seed: int = 0) 
 def id_keys(ids: NDArray[Any], seed: int) -> NDArray[np.uint64]:
     """A pseudo-random number for every id, the same in every process.
 
-    >>> (id_keys(np.array([7], np.int32), 0) == id_keys(np.array([7, 8], np.uint64), 0)[:1]).all()
+    >>> id_keys(np.array([7], np.int32), 0).tolist() == id_keys(np.array([7, 8], np.uint64), 0)[:1].tolist()
     True
     """
     if ids.dtype.kind == "f":
@@ -107,8 +84,8 @@ class _Part:
 class _Waiting:
     """The rows so far that may be in the sample.
 
-    A row can be in it if its key is at most ``_cut``, the largest of the ``most`` smallest keys so far, or at most
-    the cut of its class. Both only ever fall, so a row that is discarded would have been discarded later too.
+    A row can be in it if its key is at most ``_cut``, the largest of the ``most`` smallest keys so far, or at
+    most the cut of its class. Both only ever fall: a row that is discarded would be discarded later too.
     """
 
     def __init__(self, most: int, seed: int) -> None:
@@ -137,16 +114,18 @@ class _Waiting:
         if self._n_rows > self._most and self._held > _WAITING * self._most:
             self._discard()
 
-    def sample(self) -> Sample:
-        """The sample of all rows that were added."""
+    def sample(self) -> Records:
+        """All rows that were added, or the sample of them."""
         if self._n_rows > self._most:
             self._discard()
         records = concatenate([part.records for part in self._parts])
-        sample = Sample(replace(records, skipped=tuple(self._skipped)), self._n_rows, self._n_skipped)
+        more = self._n_skipped - len(self._skipped)
+        records = replace(records, skipped=tuple(self._skipped), more_skipped=more)
         if self._n_rows <= self._most:
-            return sample
+            return records
         classes = dict(zip(self._codes, self._counts.tolist(), strict=True))
-        return replace(sample, index=self._parts[0].index, classes=classes, n_drawn=self._most)
+        by = "row number" if records.ids is None else "id"
+        return replace(records, drawn=Drawn(self._n_rows, self._parts[0].index, self._most, classes, by))
 
     def _coded(self, batch: Records) -> NDArray[np.intp]:
         """The class of each row as a code, new classes added; 0 for rows without labels."""

@@ -51,7 +51,8 @@ def original_columns(
     wanted = records.rows[order]
     for chunk in opened.chunks(names, _CHUNK_ROWS) if names else ():
         # of a large file only the rows of the sample are kept
-        here = slice(*np.searchsorted(wanted, [*chunk.rows[:1], *(chunk.rows[-1:] + 1)]).tolist())
+        first, last = (chunk.rows[0], chunk.rows[-1]) if len(chunk.rows) else (0, -1)
+        here = slice(*np.searchsorted(wanted, [first, last + 1]).tolist())
         taken = np.searchsorted(chunk.rows, wanted[here])
         for name in names if len(taken) else ():
             values = chunk.columns[name]

@@ -2,11 +2,11 @@
 
     python benchmarks/growth.py [--out growth.jsonl] [--folder /tmp] [--report]
 
-Files of 10⁴ to 10⁷ rows of 32 or 384 float16 features in Parquet, without ids. From 10⁵ rows on the same row group
-is written again and again, so that a file is quickly made. Each measure is a process of its own: its processor
-seconds without imports, and its peak memory, which is the operating system's. Reading is the floor: the same file in
-the same batches, turned into nothing. Lines are appended to ``--out``, and what is there is not measured again.
-``--report`` writes the table of them to docs/evidence/growth.md.
+Files of 10⁴ to 10⁷ rows of 32 or 384 float16 features in Parquet, without ids. From 10⁵ rows on the same row
+group is written again and again, so that a file is quickly made. Each measure is a process of its own: its
+processor seconds without imports, and its peak memory, which is the operating system's. Reading is the floor: the
+same file in the same batches, turned into nothing. Lines are appended to ``--out``, and what is there is not
+measured again. ``--report`` writes the table of them to docs/evidence/growth.md.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ import json
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -43,7 +45,8 @@ if what == "read":
 elif what == "score":
     found = openset.score(f"{folder}/run", data, f"{folder}/out.parquet").rows
 else:
-    result = openset.run(f"{folder}/source-{rows}.parquet", data, label="kind", parameters={"max_steps": int(steps)})
+    parameters = {"max_steps": int(steps)}
+    result = openset.run(f"{folder}/source-{rows}.parquet", data, label="kind", parameters=parameters)
     found = result.summary.data.target.rows
 used, took = time.process_time() - start, time.perf_counter() - wall
 peak = int(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1]) / 1024
@@ -76,9 +79,12 @@ def write(path: Path, rows: int, width: int, *, labelled: bool) -> None:
 
 
 def prepare(folder: Path, width: int) -> None:
-    """A small fitted run."""
+    """A small fitted run, if it is not there yet."""
     import openset
 
+    if folder.exists():
+        return
+    folder.mkdir()
     random = np.random.default_rng(2)
     known = table(random, 4000, width, labelled=True)
     pq.write_table(table(random, 3000, width, labelled=False), folder / "small.parquet")
@@ -87,27 +93,31 @@ def prepare(folder: Path, width: int) -> None:
     )
 
 
+def wanted() -> Iterator[tuple[str, int, int]]:
+    """What is measured, for which width and rows: first what is quick, and scores before fits."""
+    for kinds in (("read", "score"), ("fit",)):
+        for width in WIDTHS:
+            yield from ((what, width, rows) for rows in SIZES for what in kinds)
+
+
 def measure(out: Path, parent: str | None, skip: list[str]) -> None:
-    """Append a line for every measure that is not there yet, the quick ones first."""
+    """Append a line for every measure that is not there yet."""
     lines = out.read_text().splitlines() if out.exists() else []
     done = {tuple(json.loads(line)["key"]) for line in lines}
-    for width in WIDTHS:
-        wanted = [(what, width, rows) for rows in SIZES for what in ("read", "score", "fit")]
-        wanted = [key for key in wanted if key not in done and f"{key[0]}-{key[1]}-{key[2]}" not in skip]
-        if not wanted:
-            continue
-        with tempfile.TemporaryDirectory(dir=parent) as name:
-            folder = Path(name)
+    with tempfile.TemporaryDirectory(dir=parent) as name:
+        for what, width, rows in wanted():
+            if (what, width, rows) in done or f"{what}-{width}-{rows}" in skip:
+                continue
+            folder = Path(name) / str(width)
             prepare(folder, width)
-            for what, _, rows in wanted:
-                write(folder / f"target-{rows}.parquet", rows, width, labelled=False)
-                if what == "fit":
-                    write(folder / f"source-{rows}.parquet", rows, width, labelled=True)
-                command = [sys.executable, "-c", MEASURE, what, name, str(rows), str(STEPS)]
-                found = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
-                with out.open("a") as file:
-                    file.write(json.dumps({"key": (what, width, rows), **found}) + "\n")
-                print(what, width, rows, found, flush=True)
+            write(folder / f"target-{rows}.parquet", rows, width, labelled=False)
+            if what == "fit":
+                write(folder / f"source-{rows}.parquet", rows, width, labelled=True)
+            command = [sys.executable, "-c", MEASURE, what, str(folder), str(rows), str(STEPS)]
+            found = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+            with out.open("a") as file:
+                file.write(json.dumps({"key": (what, width, rows), **found}) + "\n")
+            print(what, width, rows, found, flush=True)
 
 
 def report(out: Path) -> None:
@@ -120,10 +130,8 @@ def report(out: Path) -> None:
             read, score, fit = (found.get((what, width, rows)) for what in ("read", "score", "fit"))
             if read is None:
                 continue
-            ratios = [
-                "—" if one is None else f"{one['processor'] / read['processor']:.1f}" for one in (score, fit)
-            ]
-            memory = ["—" if one is None else f"{one['mb']:.0f}" for one in (read, score, fit)]
+            ratios = [f"{one['processor'] / read['processor']:.1f}" if one else "—" for one in (score, fit)]
+            memory = [f"{one['mb']:.0f}" if one else "—" for one in (read, score, fit)]
             cells = [str(width), str(rows), f"{read['processor']:.2f}", *ratios, *memory]
             lines.append(f"| {' | '.join(cells)} |")
     lines += ["", "Exponents: the slope of log time over log rows, from one size to the next.", ""]
@@ -134,17 +142,18 @@ def report(out: Path) -> None:
             times = [found.get((what, width, rows), {}).get("processor") for rows in SIZES]
             slopes = [
                 "—" if one is None or two is None else f"{np.log10(two / one):.2f}"
-                for one, two in zip(times, times[1:], strict=False)
+                for one, two in pairwise(times)
             ]
             lines.append(f"| {width} | {what} | {' | '.join(slopes)} |")
-    intro = (
-        "# How fit and score grow with the rows\n\nWritten by `python benchmarks/growth.py --report`: float16 vectors "
-        "in one Parquet file without ids, one\nthread, each measure in a process of its own. Seconds are processor "
-        "seconds without imports: the\nmachine was busy, so hold them against reading in the same row. Memory is the "
-        f"peak of the process, torch\nincluded. The fit is CoLOR with {STEPS} of its 1500 steps, on all rows up to "
-        "100 000 a side and on a sample\nof 100 000 above; source and target have as many rows as the table says, "
-        "and every target row is scored.\n\n"
-    )
+    intro = f"""# How fit and score grow with the rows
+
+Written by `python benchmarks/growth.py --report`: float16 vectors in one Parquet file without ids, one
+thread, each measure in a process of its own. Seconds are processor seconds without imports: the machine
+was busy, so hold them against reading in the same row. Memory is the peak of the process, torch included.
+The fit is CoLOR with {STEPS} of its 1500 steps, on all rows up to 100 000 a side and on a sample of 100 000
+above; source and target have as many rows as the table says, and every target row is scored.
+
+"""
     OUT.write_text(intro + "\n".join(lines) + "\n")
 
 

@@ -2,8 +2,8 @@
 
     python benchmarks/large_fit.py [--rows 5000000] [--folder /tmp]
 
-Source and target are folders of ten parts, with ids. The fit is the default one, CoLOR on a sample of 100 000 rows
-a side; all target rows are scored. It runs in a process of its own, whose peak memory is the operating system's.
+Source and target are folders of ten parts, with ids. The fit is the default one, CoLOR on a sample of 100 000
+rows a side; all target rows are scored. It runs in a process of its own, and memory is the peak of that process.
 ``vectors`` is one column of float32 vectors, ``columns`` 64 columns of float32. The files are deleted at the end.
 """
 
@@ -91,7 +91,8 @@ def run(code: str, *arguments: str) -> str:
 def main(rows: int, folder: str | None, shapes: list[str]) -> None:
     """Measure each shape, and write the table."""
     lines = [
-        "| features | rows a side | on disk, GB | peak memory, MB | of it reading alone, MB | at least | called new / new |"
+        "| features | rows a side | on disk, GB | peak memory, MB | of it reading alone, MB | at least "
+        "| called new / new |"
     ]
     lines.append("|---|---:|---:|---:|---:|---:|---:|")
     for shape in shapes:
@@ -114,8 +115,8 @@ def main(rows: int, folder: str | None, shapes: list[str]) -> None:
     intro = (
         "# A fit on more rows than memory should hold\n\nWritten by `python benchmarks/large_fit.py`: "
         f'`openset.run(source, target, label="kind", id="id")` with\nall defaults, then `save`, on {rows} source '
-        f"rows and as many target rows of {FEATURES} float32 features\nin {PARTS} Parquet parts each, of which a "
-        f"share of {NEW} of the target is new. The fit is on a sample of\n100 000 rows a side, every target row is "
+        f"rows and as many target rows of {FEATURES} float32 features\nin {PARTS} Parquet parts each; a share of "
+        f"{NEW} of the target is new. The fit is on a sample of\n100 000 rows a side, every target row is "
         "scored. Memory is the peak of the process, torch included;\nreading alone is the same rows read and "
         "thrown away, with the same imports.\n\n"
     )

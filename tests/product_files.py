@@ -28,7 +28,7 @@ def write_large(folder):
     """
     random = np.random.default_rng(1)
     X, y = make_rows(random, {"cat": 1500, "dog": 1488})
-    X, y = np.concatenate([X, X[:12] + [0, -6, 0]]), np.concatenate([y, ["owl"] * 12])
+    X, y = np.concatenate([X, X[:12] + np.array([0, -6, 0])]), np.concatenate([y, ["owl"] * 12])
     order = random.permutation(len(X))
     source = frame(X[order], kind=y[order], rid=[f"s{i}" for i in range(len(X))])
     X, y = make_rows(random, {"cat": 640, "dog": 1200, "new": 160})

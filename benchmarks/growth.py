@@ -1,12 +1,15 @@
 """How time and peak memory of ``fit`` and ``score`` grow with the rows, beside reading the file.
 
-    python benchmarks/growth.py [--out growth.jsonl] [--folder /tmp] [--report]
+    python benchmarks/growth.py [--effort fast] [--out growth.jsonl] [--folder /tmp] [--report]
 
 Files of 10⁴ to 10⁷ rows of 32 or 384 float16 features in Parquet, without ids. From 10⁵ rows on the same row
 group is written again and again, so that a file is quickly made. Each measure is a process of its own: its
 processor seconds without imports, and its peak memory, which is the operating system's. Reading is the floor: the
 same file in the same batches, turned into nothing. Lines are appended to ``--out``, and what is there is not
 measured again. ``--report`` writes the table of them to docs/evidence/growth.md.
+
+``--effort fast``, the default here, is one network of CoLOR. With ``full``, which has five networks and distances
+to rows of the fit, a row takes many times as long, and 10⁷ rows take an hour of a core.
 """
 
 from __future__ import annotations
@@ -26,8 +29,6 @@ import pyarrow.parquet as pq
 
 OUT = Path(__file__).parents[1] / "docs" / "evidence" / "growth.md"
 SIZES, WIDTHS, GROUP = (10_000, 100_000, 1_000_000, 10_000_000), (32, 384), 100_000
-STEPS = 250
-"""Steps of the fits: those of the default, 1500, take six times as long and no more memory."""
 
 MEASURE = """
 import json, re, sys, time
@@ -35,7 +36,7 @@ from pathlib import Path
 import openset
 from openset.data.readers.tables import iter_batches
 from openset.pipeline import run, score
-what, folder, rows, steps = sys.argv[1:]
+what, folder, rows, effort = sys.argv[1:]
 data = f"{folder}/target-{rows}.parquet"
 if what == "score":
     openset.score(f"{folder}/run", f"{folder}/small.parquet", f"{folder}/small-out.parquet")
@@ -45,7 +46,7 @@ if what == "read":
 elif what == "score":
     found = openset.score(f"{folder}/run", data, f"{folder}/out.parquet").rows
 else:
-    parameters = {"max_steps": int(steps)}
+    parameters = {"effort": effort}
     result = openset.run(f"{folder}/source-{rows}.parquet", data, label="kind", parameters=parameters)
     found = result.summary.data.target.rows
 used, took = time.process_time() - start, time.perf_counter() - wall
@@ -78,7 +79,7 @@ def write(path: Path, rows: int, width: int, *, labelled: bool) -> None:
             writer.write_table(group, row_group_size=GROUP)
 
 
-def prepare(folder: Path, width: int) -> None:
+def prepare(folder: Path, width: int, effort: str) -> None:
     """A small fitted run, if it is not there yet."""
     import openset
 
@@ -88,9 +89,7 @@ def prepare(folder: Path, width: int) -> None:
     random = np.random.default_rng(2)
     known = table(random, 4000, width, labelled=True)
     pq.write_table(table(random, 3000, width, labelled=False), folder / "small.parquet")
-    openset.run(known, folder / "small.parquet", label="kind", parameters={"max_steps": STEPS}).save(
-        folder / "run"
-    )
+    openset.run(known, folder / "small.parquet", label="kind", parameters={"effort": effort}).save(folder / "run")
 
 
 def wanted() -> Iterator[tuple[str, int, int]]:
@@ -100,7 +99,7 @@ def wanted() -> Iterator[tuple[str, int, int]]:
             yield from ((what, width, rows) for rows in SIZES for what in kinds)
 
 
-def measure(out: Path, parent: str | None, skip: list[str]) -> None:
+def measure(out: Path, parent: str | None, skip: list[str], effort: str) -> None:
     """Append a line for every measure that is not there yet."""
     lines = out.read_text().splitlines() if out.exists() else []
     done = {tuple(json.loads(line)["key"]) for line in lines}
@@ -109,18 +108,18 @@ def measure(out: Path, parent: str | None, skip: list[str]) -> None:
             if (what, width, rows) in done or f"{what}-{width}-{rows}" in skip:
                 continue
             folder = Path(name) / str(width)
-            prepare(folder, width)
+            prepare(folder, width, effort)
             write(folder / f"target-{rows}.parquet", rows, width, labelled=False)
             if what == "fit":
                 write(folder / f"source-{rows}.parquet", rows, width, labelled=True)
-            command = [sys.executable, "-c", MEASURE, what, str(folder), str(rows), str(STEPS)]
+            command = [sys.executable, "-c", MEASURE, what, str(folder), str(rows), effort]
             found = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
             with out.open("a") as file:
                 file.write(json.dumps({"key": (what, width, rows), **found}) + "\n")
             print(what, width, rows, found, flush=True)
 
 
-def report(out: Path) -> None:
+def report(out: Path, effort: str) -> None:
     """Write the table: seconds, seconds by those of reading, memory, and the exponents."""
     found = {tuple(line["key"]): line for line in map(json.loads, out.read_text().splitlines())}
     lines = ["| features | rows | read, s | score / read | fit / read | read, MB | score, MB | fit, MB |"]
@@ -150,8 +149,8 @@ def report(out: Path) -> None:
 Written by `python benchmarks/growth.py --report`: float16 vectors in one Parquet file without ids, one
 thread, each measure in a process of its own. Seconds are processor seconds without imports: the machine
 was busy, so hold them against reading in the same row. Memory is the peak of the process, torch included.
-The fit is CoLOR with {STEPS} of its 1500 steps, on all rows up to 100 000 a side and on a sample of 100 000
-above; source and target have as many rows as the table says, and every target row is scored.
+The method is CoLOR with `effort="{effort}"`. The fit is on all rows up to 100 000 a side and on a sample of
+100 000 above; source and target have as many rows as the table says, and every target row is scored.
 
 """
     OUT.write_text(intro + "\n".join(lines) + "\n")
@@ -160,11 +159,12 @@ above; source and target have as many rows as the table says, and every target r
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, default=Path("growth.jsonl"))
+    parser.add_argument("--effort", default="fast", choices=("fast", "full"))
     parser.add_argument("--folder", help="folder for temporary files")
     parser.add_argument("--skip", nargs="*", default=[], help="measures to leave out, such as fit-384-10000000")
     parser.add_argument("--report", action="store_true")
     asked = parser.parse_args()
     if asked.report:
-        report(asked.out)
+        report(asked.out, asked.effort)
     else:
-        measure(asked.out, asked.folder, asked.skip)
+        measure(asked.out, asked.folder, asked.skip, asked.effort)

@@ -1,6 +1,6 @@
 """``openset.run`` on five million source and five million target rows of 64 features, in Parquet: peak memory.
 
-    python benchmarks/large_fit.py [--rows 5000000] [--folder /tmp]
+    python benchmarks/large_fit.py [--rows 5000000] [--effort full] [--folder /tmp]
 
 Source and target are folders of ten parts, with ids. The fit is the default one, CoLOR on a sample of 100 000
 rows a side; all target rows are scored. It runs in a process of its own, and memory is the peak of that process.
@@ -62,9 +62,10 @@ MEASURE = """
 import json, re, sys, time
 from pathlib import Path
 import openset
-folder, fit_rows = sys.argv[1:]
+folder, effort = sys.argv[1:]
 start = time.perf_counter()
-result = openset.run(f"{folder}/source", f"{folder}/target", label="kind", id="id", fit_rows=fit_rows)
+result = openset.run(f"{folder}/source", f"{folder}/target", label="kind", id="id",
+    parameters={"effort": effort})
 result.save(f"{folder}/run")
 took, summary = time.perf_counter() - start, result.summary
 peak = int(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1]) / 1024
@@ -88,7 +89,7 @@ def run(code: str, *arguments: str) -> str:
     return done.stdout.splitlines()[-1]
 
 
-def main(rows: int, folder: str | None, shapes: list[str]) -> None:
+def main(rows: int, folder: str | None, shapes: list[str], effort: str) -> None:
     """Measure each shape, and write the table."""
     lines = [
         "| features | rows a side | on disk, GB | peak memory, MB | of it reading alone, MB | at least "
@@ -104,7 +105,7 @@ def main(rows: int, folder: str | None, shapes: list[str]) -> None:
             started = time.perf_counter()
             names = ["e"] if shape == "vectors" else [f"x{i}" for i in range(FEATURES)]
             read = int(run(READ, name, ",".join(names))) / 1024
-            found = json.loads(run(MEASURE, name, "100000"))
+            found = json.loads(run(MEASURE, name, effort))
             print(json.dumps(found, indent=1), f"{time.perf_counter() - started:.0f} s", flush=True)
         assert found["rows"] == rows
         lines.append(
@@ -127,6 +128,7 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=int, default=5_000_000)
     parser.add_argument("--folder", help="folder for temporary files")
+    parser.add_argument("--effort", default="full", choices=("fast", "full"))
     parser.add_argument("--shapes", nargs="+", default=["vectors", "columns"])
     asked = parser.parse_args()
-    main(asked.rows, asked.folder, asked.shapes)
+    main(asked.rows, asked.folder, asked.shapes, asked.effort)

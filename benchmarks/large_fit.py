@@ -1,10 +1,11 @@
 """``openset.run`` on five million source and five million target rows of 64 features, in Parquet: peak memory.
 
-    python benchmarks/large_fit.py [--rows 5000000] [--effort full] [--folder /tmp]
+    python benchmarks/large_fit.py [--effort full] [--shapes vectors columns] [--rows 5000000] [--folder /tmp]
 
-Source and target are folders of ten parts, with ids. The fit is the default one, CoLOR on a sample of 100 000
-rows a side; all target rows are scored. It runs in a process of its own, and memory is the peak of that process.
-``vectors`` is one column of float32 vectors, ``columns`` 64 columns of float32. The files are deleted at the end.
+Source and target are folders of ten parts, with ids. The fit is CoLOR on a sample of 100 000 rows a side; all
+target rows are scored. It runs in a process of its own; memory is the peak of that process. ``vectors`` is one
+column of float32 vectors, ``columns`` 64 columns of float32. The files are deleted at the end. Lines are appended
+to ``--out``, and what is there is not measured again; docs/evidence/large_fit.md is the table of them.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ import json
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -39,9 +40,9 @@ def table(X: np.ndarray, first: int, shape: str) -> pa.Table:
     return pa.table({"id": np.arange(first, first + len(X)), **made})
 
 
-def write(folder: Path, rows: int, shape: str, mix: tuple[float, ...], seed: int, *, labelled: bool) -> int:
-    """Write the parts, group by group; return how many rows are of the new kind."""
-    random, first, new = np.random.default_rng(seed), 0, 0
+def write(folder: Path, rows: int, shape: str, mix: tuple[float, ...], seed: int, *, labelled: bool) -> None:
+    """Write the parts, group by group."""
+    random, first = np.random.default_rng(seed), 0
     folder.mkdir()
     for part in range(PARTS):
         writer = None
@@ -52,10 +53,9 @@ def write(folder: Path, rows: int, shape: str, mix: tuple[float, ...], seed: int
                 group = group.append_column("kind", pa.array(np.array(["a", "b", "c", "-"])[kind]))
             writer = writer or pq.ParquetWriter(folder / f"part-{part}.parquet", group.schema, compression="none")
             writer.write_table(group)
-            first, new = first + len(X), new + int((kind == len(CENTRES) - 1).sum())
+            first += len(X)
         assert writer is not None
         writer.close()
-    return new
 
 
 MEASURE = """
@@ -75,60 +75,78 @@ print(json.dumps({"mb": peak, "seconds": took, "called": summary.called_novel, "
 """
 
 READ = """
-import re, sys
+import json, re, sys
 from pathlib import Path
-from openset.data.readers.tables import iter_batches
 import openset.pipeline.run
+from openset.data.readers.tables import iter_batches
 rows = sum(len(part) for part in iter_batches(sys.argv[1] + "/target", features=sys.argv[2].split(",")))
-print(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1])
+print(json.dumps(int(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1]) / 1024))
 """
 
 
-def run(code: str, *arguments: str) -> str:
+def run(code: str, *arguments: str) -> Any:
     done = subprocess.run([sys.executable, "-c", code, *arguments], check=True, capture_output=True, text=True)
-    return done.stdout.splitlines()[-1]
+    return json.loads(done.stdout.splitlines()[-1])
 
 
-def main(rows: int, folder: str | None, shapes: list[str], effort: str) -> None:
-    """Measure each shape, and write the table."""
+def measure(rows: int, parent: str | None, shape: str, effort: str) -> dict[str, Any]:
+    """Write the files, and measure reading them and fitting on them."""
+    names = ["e"] if shape == "vectors" else [f"x{i}" for i in range(FEATURES)]
+    with tempfile.TemporaryDirectory(dir=parent) as name:
+        files = Path(name)
+        write(files / "source", rows, shape, (0.5, 0.3, 0.2, 0.0), 0, labelled=True)
+        write(files / "target", rows, shape, (0.2, 0.3, 0.5 - NEW, NEW), 1, labelled=False)
+        size = sum(path.stat().st_size for path in files.rglob("*.parquet")) / 1e9
+        read = run(READ, name, ",".join(names))
+        found: dict[str, Any] = run(MEASURE, name, effort)
+    assert found["rows"] == rows
+    return {"key": [shape, effort, rows], "gb": size, "read_mb": read, **found}
+
+
+def report(out: Path) -> None:
+    """Write the table of all measures."""
     lines = [
-        "| features | rows a side | on disk, GB | peak memory, MB | of it reading alone, MB | at least "
-        "| called new / new |"
+        "| features | effort | rows a side | on disk, GB | peak memory, MB | reading alone, MB | at least "
+        "| called new |",
+        "|---|---|---:|---:|---:|---:|---:|---:|",
     ]
-    lines.append("|---|---:|---:|---:|---:|---:|---:|")
-    for shape in shapes:
-        with tempfile.TemporaryDirectory(dir=folder) as name:
-            files = Path(name)
-            write(files / "source", rows, shape, (0.5, 0.3, 0.2, 0.0), 0, labelled=True)
-            new = write(files / "target", rows, shape, (0.2, 0.3, 0.5 - NEW, NEW), 1, labelled=False)
-            size = sum(path.stat().st_size for path in files.rglob("*.parquet")) / 1e9
-            started = time.perf_counter()
-            names = ["e"] if shape == "vectors" else [f"x{i}" for i in range(FEATURES)]
-            read = int(run(READ, name, ",".join(names))) / 1024
-            found = json.loads(run(MEASURE, name, effort))
-            print(json.dumps(found, indent=1), f"{time.perf_counter() - started:.0f} s", flush=True)
-        assert found["rows"] == rows
+    for found in map(json.loads, out.read_text().splitlines()):
+        shape, effort, rows = found["key"]
         lines.append(
-            f"| {shape} | {rows} | {size:.1f} | {found['mb']:.0f} | {read:.0f} | {100 * found['low']:.2f} % "
-            f"| {found['called']} / {new} |"
+            f"| {shape} | {effort} | {rows} | {found['gb']:.1f} | {found['mb']:.0f} | {found['read_mb']:.0f} "
+            f"| {100 * found['low']:.2f} % | {100 * found['called'] / rows:.2f} % |"
         )
-        print(lines[-1], flush=True)
-    intro = (
-        "# A fit on more rows than memory should hold\n\nWritten by `python benchmarks/large_fit.py`: "
-        f'`openset.run(source, target, label="kind", id="id")` with\nall defaults, then `save`, on {rows} source '
-        f"rows and as many target rows of {FEATURES} float32 features\nin {PARTS} Parquet parts each; a share of "
-        f"{NEW} of the target is new. The fit is on a sample of\n100 000 rows a side, every target row is "
-        "scored. Memory is the peak of the process, torch included;\nreading alone is the same rows read and "
-        "thrown away, with the same imports.\n\n"
-    )
+    intro = f"""# A fit on more rows than memory should hold
+
+Written by `python benchmarks/large_fit.py`: `openset.run(source, target, label="kind", id="id")`, then
+`save`, on {FEATURES} float32 features in {PARTS} Parquet parts on each side, as one column of vectors or as
+{FEATURES} columns. Of the target {100 * NEW:g} % is new. The fit is CoLOR on a sample of 100 000 rows a side, and
+every target row is scored. Memory is the peak of the process, torch included; reading alone is
+the target read and thrown away, with the same imports.
+
+"""
     OUT.write_text(intro + "\n".join(lines) + "\n")
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """Measure what is not there yet, and write the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=int, default=5_000_000)
     parser.add_argument("--folder", help="folder for temporary files")
     parser.add_argument("--effort", default="full", choices=("fast", "full"))
     parser.add_argument("--shapes", nargs="+", default=["vectors", "columns"])
+    parser.add_argument("--out", type=Path, default=Path("large_fit.jsonl"))
     asked = parser.parse_args()
-    main(asked.rows, asked.folder, asked.shapes, asked.effort)
+    lines = asked.out.read_text().splitlines() if asked.out.exists() else []
+    done = [json.loads(line)["key"] for line in lines]
+    for shape in asked.shapes:
+        if [shape, asked.effort, asked.rows] not in done:
+            found = measure(asked.rows, asked.folder, shape, asked.effort)
+            with asked.out.open("a") as file:
+                file.write(json.dumps(found) + "\n")
+            print(found, flush=True)
+    report(asked.out)
+
+
+if __name__ == "__main__":
+    main()

@@ -54,6 +54,19 @@ def browser():
 
 
 @pytest.fixture(scope="session")
+def large_files(tmp_path_factory) -> Path:
+    """Source and target in parts, and a run fitted on a sample of them in ``run``."""
+    import openset
+    from product_files import SAMPLED, write_large
+
+    folder = tmp_path_factory.mktemp("large")
+    write_large(folder)
+    result = openset.run(folder / "source", folder / "target", **SAMPLED, fdr=0.1, carry="note")
+    result.save(folder / "run")
+    return folder
+
+
+@pytest.fixture(scope="session")
 def problem_files(tmp_path_factory) -> Path:
     """Files of a small problem with a new class, and a run fitted on them in ``run``."""
     from product_files import fit_problem, write_problem

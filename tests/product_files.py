@@ -21,6 +21,32 @@ def make_rows(random, counts):
     return X[order], kinds[order]
 
 
+def write_large(folder):
+    """A source and a target of several parts each, to fit on a sample of them: folders source and target.
+
+    The source has a rare class of 12 rows; the target has 160 new rows.
+    """
+    random = np.random.default_rng(1)
+    X, y = make_rows(random, {"cat": 1500, "dog": 1488})
+    X, y = np.concatenate([X, X[:12] + np.array([0, -6, 0])]), np.concatenate([y, ["owl"] * 12])
+    order = random.permutation(len(X))
+    source = frame(X[order], kind=y[order], rid=[f"s{i}" for i in range(len(X))])
+    X, y = make_rows(random, {"cat": 640, "dog": 1200, "new": 160})
+    target = frame(X, rid=[f"t{i}" for i in range(len(X))], note=[f"note {i}" for i in range(len(X))])
+    for name, whole in (("source", source), ("target", target)):
+        (folder / name).mkdir(parents=True)
+        for number, part in enumerate(np.array_split(np.arange(len(whole)), 4)):
+            whole.iloc[part].to_parquet(folder / name / f"part-{number}.parquet")
+    return y == "new"
+
+
+SAMPLED = {
+    "label": "kind", "id": "rid", "method": "mahalanobis", "fit_rows": 500, "fpr": 0.02,
+    "parameters": {"validation_fraction": 0.4},
+}  # fmt: skip
+"""Settings of a run that is fitted on a sample of these rows."""
+
+
 def fit_problem(folder):
     """A quick run on source.parquet and target.parquet of a folder."""
     import openset

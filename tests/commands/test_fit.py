@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from command_line import COMMAND, call, fit
+from command_line import COMMAND, QUICK, call, fit
 from openset.stats.p_values import benjamini_hochberg
 from product_files import NAMES, frame
 
@@ -345,3 +345,27 @@ def test_columns_that_are_ignored_are_named_and_json_is_the_summary(problem_file
     ]  # fmt: skip
     again = fit(problem_files, tmp_path / "again", "--json", "-q")
     assert json.loads(again.stdout) == json.loads((tmp_path / "again" / "result.json").read_text())
+
+
+def test_a_fit_on_a_sample_says_so_and_all_rows_are_in_the_table(large_files, tmp_path):
+    files = (large_files / "source", large_files / "target", "--label", "kind", "--id", "rid", *QUICK)
+    done = call("fit", *files, "--fit-rows", "500", "--out", tmp_path / "run")
+    assert done.exit_code == 0, done.output
+    text = " ".join(done.output.split())
+    assert "and 500 of 2000 target rows, drawn by a hash of the id, because" in text
+    assert max(map(len, done.output.splitlines()[:-1])) <= 80
+    assert pd.read_parquet(tmp_path / "run" / "scored_target.parquet")["rid"].tolist() == [
+        f"t{i}" for i in range(2000)
+    ]
+    shown = call("inspect", tmp_path / "run")
+    assert shown.exit_code == 0 and "500 of 2000 target rows" in " ".join(shown.output.split())
+    again = call("fit", "--settings", tmp_path / "run" / "settings.toml", "--fit-rows", "all", "--out",
+                 tmp_path / "all")  # fmt: skip
+    assert again.exit_code == 0 and "Sample " not in again.output
+    assert "on 3000 source rows" in again.output
+
+
+@pytest.mark.parametrize("given", ["5", "many", "-100"])
+def test_rows_to_fit_on_that_are_no_number(problem_files, tmp_path, given):
+    done = fit(problem_files, tmp_path / "run", f"--fit-rows={given}")
+    assert done.exit_code == 2 and f"--fit-rows {given}" in done.output and "or 'all'" in done.output

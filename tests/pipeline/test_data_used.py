@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 from openset._utils.typed import read_as
 from openset.pipeline.data_used import MOST_COLUMNS, ColumnUse, Data, EncodedColumn, Origin
@@ -73,3 +73,20 @@ def test_read_again_as_it_was_and_as_an_earlier_openset_wrote_it():
     encoded = read_as(Data, {**content, "features": asdict(ENCODED)}, "result.json")
     assert encoded.encoded == [ENCODED] and encoded.features == ["review"]
     assert encoded.features_text == "text column 'review' through minilm" and encoded.column_lines() == []
+
+
+def test_a_sample_says_its_size_its_reason_and_what_is_about_it():
+    whole = data(("a", "number", "as it is", 1))
+    assert whole.sample_text == "" and not whole.is_sample and ORIGIN.fitted_text("source") == "60 source rows"
+    large = Origin("s.parquet", 5_000_000, 0, "9f86", 100_350, "id", 350)
+    source_only = replace(whole, source=large)
+    assert source_only.is_sample and "Fitted on 100350 of 5000000 source rows, drawn" in source_only.sample_text
+    assert "350 source rows more than their share" in source_only.sample_text
+    assert "can be up to 0.35 % higher" in source_only.sample_text and "All target" not in source_only.sample_text
+    numbered = replace(large, fitted=100_000, drawn_by="row number", more_of_rare=0)
+    both = replace(whole, source=large, target=numbered)
+    assert (
+        "hash of the id and row number" in both.sample_text and "All target rows are scored" in both.sample_text
+    )
+    assert "Rare classes" not in replace(whole, target=numbered).sample_text
+    assert read_as(Data, asdict(both), "result.json") == both

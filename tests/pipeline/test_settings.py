@@ -70,6 +70,12 @@ def test_kinds_are_joined_and_name_the_text_and_the_id():
         ({"kinds": {"a": "text"}, "text": "b"}, "contradicts text='b'"),
         ({"features": ["a"], "encoder": "minilm"}, "an encoder is given for features that are numbers"),
         ({"seed": -1}, "seed=-1"),
+        ({"fit_rows": 19}, "fit_rows=19 is not valid: expected an integer of at least 20, or 'all'"),
+        ({"fit_rows": "many"}, "fit_rows='many' is not valid"),
+        ({"fit_rows": "-50"}, "fit_rows='-50' is not valid"),
+        ({"fit_rows": 1e5}, "fit_rows=100000.0 is not valid"),
+        ({"fit_rows": True}, "fit_rows=True is not valid"),
+        ({"fit_rows": None}, "fit_rows=None is not valid"),
         ({"label": 3}, "label=3"),
         ({"skip_bad": "yes"}, "expected True or False"),
         ({"parameters": {"random_state": 3}}, "parameters has random_state: use seed of the run instead"),
@@ -91,6 +97,8 @@ def test_wrong_settings_are_told(given_, words):
         ('skip_bad = "yes"', "s.toml: skip_bad is text, expected true or false."),
         ("features = [1]", "s.toml: features[0] is a whole number, expected text."),
         ("seed = 1.5", "s.toml: seed is a number, expected a whole number."),
+        ("fit_rows = 5", "s.toml: fit_rows=5 is not valid"),
+        ("fit_rows = [5]", "s.toml: fit_rows is a list, expected"),
         ("seed = -1", "s.toml: seed=-1 is not valid: expected an integer of at least 0."),
         ("fdr = 1.5", "s.toml: fdr=1.5 is not valid"),
         ("carry = [1]", "s.toml: carry[0] is a whole number, expected text."),
@@ -146,9 +154,17 @@ def test_stored_settings_are_plain_and_written_without_what_is_not_set():
     assert type(stored.seed) is int and type(stored.fdr) is float and stored.parameters == {"grid": [0.1]}
     assert stored.features == ("a",)
     assert settings.to_dict() == {
-        "features": ["a"], "method": "color", "fpr": 0.01, "fdr": 0.5, "seed": 3, "skip_bad": False,
-        "ignore_target_labels": False, "parameters": {"grid": [0.1]},
+        "features": ["a"], "method": "color", "fpr": 0.01, "fdr": 0.5, "seed": 3,
+        "fit_rows": 100_000, "skip_bad": False, "ignore_target_labels": False, "parameters": {"grid": [0.1]},
     }  # fmt: skip
+
+
+def test_rows_to_fit_on_as_a_number_or_a_word(tmp_path):
+    assert RunSettings().most_rows == 100_000 and RunSettings(fit_rows="all").most_rows is None
+    assert RunSettings(fit_rows="250").fit_rows == RunSettings(fit_rows=np.int64(250)).most_rows == 250
+    for rows in ("all", 250):
+        (tmp_path / "s.toml").write_text(to_toml(RunSettings(fit_rows=rows)))
+        assert read_settings(tmp_path / "s.toml").fit_rows == rows
 
 
 def test_assignments_that_are_none():

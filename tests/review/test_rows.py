@@ -41,3 +41,10 @@ def test_unusual_columns_come_first_and_say_why():
     found = typical.describe({"width": [20.0], "town": ["Rome"], "flat": [None]}, 0)
     assert found[0].name == "width" and found[0].unusual > 5
     assert {column.name: column.value for column in found}["flat"] == ""
+
+
+def test_original_columns_of_rows_in_any_order_and_of_broken_lines(tmp_path):
+    lines = [f"{i},town {i}" if i % 10 else f"{i},town {i},too much" for i in range(1, 101)]
+    (tmp_path / "rows.csv").write_text("x,town\n" + "\n".join(lines) + "\n")
+    found = original_columns(str(tmp_path / "rows.csv"), Records(np.array([70, 3, 41])), set())
+    assert found == {"x": [71.0, 4.0, 42.0], "town": ["town 71", "town 4", "town 42"]}

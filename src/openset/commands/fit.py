@@ -18,6 +18,7 @@ from openset.commands.options import (
     Encoder,
     Fdr,
     Features,
+    FitRows,
     Fpr,
     IgnoreTargetLabels,
     Image,
@@ -61,6 +62,7 @@ def fit(
     max_density_ratio: MaxDensityRatio = None,
     align: Align = None,
     seed: Seed = None,
+    fit_rows: FitRows = None,
     set_: Set = None,
     settings: Annotated[
         Path | None, typer.Option(metavar="TOML", help="Settings from a file; flags override it.")

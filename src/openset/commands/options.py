@@ -68,6 +68,14 @@ Align = Annotated[
     ),
 ]
 Seed = Annotated[int | None, typer.Option(help="Equal seeds give equal results.", show_default="0")]
+FitRows = Annotated[
+    str | None,
+    typer.Option(
+        metavar="N|all",
+        help="Fit on a sample of N rows where SOURCE or TARGET has more.",
+        show_default="100000",
+    ),
+]
 Set = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="NAME=VALUE", help="A parameter of the method; repeatable."),

@@ -105,13 +105,21 @@ def _invitation(address: Address, session: Session, host: str) -> str:
     from openset.review.guard import is_loopback
 
     lines = [
-        f"Review of {len(session)} rows. Open: {address.url}",
+        f"Review of {_rows_text(session)}. Open: {address.url}",
         "Ctrl+C ends it; every answer is saved at once.",
     ]
     if not is_loopback(host):
         lines.append("Warning: others on the network can reach this address, over plain HTTP. Whoever has it")
         lines.append("can read the rows and answer.")
     return "\n".join(lines)
+
+
+def _rows_text(session: Session) -> str:
+    """How many rows are reviewed; of a run that was fitted on a sample, those of the sample."""
+    target = session.result.summary.data.target
+    return (
+        f"{len(session)} rows" if target.fitted is None else f"a sample of {len(session)} of {target.rows} rows"
+    )
 
 
 def _farewell(session: Session, run: Path) -> str:

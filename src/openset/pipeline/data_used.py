@@ -13,12 +13,27 @@ MOST_COLUMNS = 20
 
 @dataclass(frozen=True)
 class Origin:
-    """Where rows were read from: path and checksum are None for a data frame."""
+    """Where rows were read from: path and checksum are None for a data frame.
+
+    ``fitted`` is the number of rows that were fitted on, where these are a sample, drawn by the hash of
+    ``drawn_by``, "id" or "row number"; ``more_of_rare`` of them are more than the share of rare classes.
+    """
 
     path: str | None
     rows: int
     skipped: int
     sha256: str | None
+    fitted: int | None = None
+    drawn_by: str = ""
+    more_of_rare: int = 0
+
+    def fitted_text(self, role: str) -> str:
+        """How many rows were fitted on.
+
+        >>> Origin(None, 5_000_000, 0, None, 100_000, "id").fitted_text("source")
+        '100000 of 5000000 source rows'
+        """
+        return f"{self.rows} {role} rows" if self.fitted is None else f"{self.fitted} of {self.rows} {role} rows"
 
 
 @dataclass(frozen=True)
@@ -62,6 +77,37 @@ class Data:
         if isinstance(self.features, EncodedColumn):
             object.__setattr__(self, "encoded", [self.features])
             object.__setattr__(self, "features", [self.features.column] if self.features.column else [])
+
+    @property
+    def is_sample(self) -> bool:
+        """Whether the fit was on a sample of source or target."""
+        return self.source.fitted is not None or self.target.fitted is not None
+
+    @property
+    def sample_text(self) -> str:
+        """Which rows were fitted on and what the answers are about; empty if all rows were."""
+        if not self.is_sample:
+            return ""
+        origins = {"source": self.source, "target": self.target}
+        sampled = {role: origin for role, origin in origins.items() if origin.fitted is not None}
+        rows = " and ".join(origin.fitted_text(role) for role, origin in sampled.items())
+        by = " and ".join(dict.fromkeys(origin.drawn_by for origin in sampled.values()))
+        words = (
+            f"Fitted on {rows}, drawn by a hash of the {by}, because more rows take more memory and time and "
+            "were no better where that was measured; --fit-rows all takes every row."
+        )
+        if self.target.fitted is not None:
+            words += (
+                " All target rows are scored; the test, the groups, the known classes and the checks are about "
+                "the rows fitted on."
+            )
+        if self.source.more_of_rare and self.source.fitted:
+            above = self.source.fitted / (self.source.fitted - self.source.more_of_rare) - 1
+            words += (
+                f" Rare classes have {self.source.more_of_rare} source rows more than their share, so rates that "
+                f"are promised for source can be up to {100 * above:.2g} % higher."
+            )
+        return words
 
     @property
     def features_text(self) -> str:

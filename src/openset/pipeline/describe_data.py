@@ -44,4 +44,9 @@ def digest_of(path: str) -> str:
 
 
 def _origin(path: str | None, records: Records) -> Origin:
-    return Origin(path, len(records), records.n_skipped, None if path is None else digest_of(path))
+    drawn, sha256_ = records.drawn, None if path is None else digest_of(path)
+    if drawn is None:
+        return Origin(path, len(records), records.n_skipped, sha256_)
+    return Origin(
+        path, drawn.n_rows, records.n_skipped, sha256_, len(records), drawn.by, len(records) - drawn.n_alike
+    )

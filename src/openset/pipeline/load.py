@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from openset.data.readers.columns import has_value
 from openset.data.readers.open import open_source
 from openset.data.readers.records import Records
+from openset.data.readers.sampled import sample_rows
 from openset.data.readers.source import Source
 from openset.data.readers.tables import iter_batches, read_table
 from openset.errors import BadRowsError, Parameter, ParameterError
@@ -20,20 +22,25 @@ from openset.pipeline.choose_columns import (
     choose_columns,
     refuse_missing_label,
 )
-from openset.pipeline.settings import RunSettings
+from openset.pipeline.settings import FEWEST_ROWS, RunSettings
 
-FEWEST_ROWS = 20
-"""With fewer, a fifth for validation has at most three rows, which can tell nothing."""
+BATCH_ROWS = 16384
+"""Rows read at a time where a sample of them is kept."""
 
 
 @dataclass(frozen=True, eq=False)
 class RunData:
-    """The rows of a run, its settings with the columns that a folder of images brings, and columns not read."""
+    """The rows of a run, its settings with the columns that a folder of images brings, and columns not read.
+
+    Where there are more rows than ``settings.fit_rows``, ``source`` and ``target`` are samples (``drawn``), and
+    ``target_batches`` reads all target rows again.
+    """
 
     settings: RunSettings
     source: Records
     target: Records
     unread: list[TableColumn] = field(default_factory=list)
+    target_batches: Callable[[int], Iterator[Records]] | None = None
 
 
 def read_data(settings: RunSettings, source: Any, target: Any) -> RunData:
@@ -47,6 +54,7 @@ def read_data(settings: RunSettings, source: Any, target: Any) -> RunData:
         read_source(settings, opened, chosen),
         read_target(settings, opened_target, chosen),
         chosen.unread,
+        partial(_target_batches, settings, opened_target, chosen),
     )
 
 
@@ -61,7 +69,7 @@ def read_source(settings: RunSettings, source: Source, chosen: ChosenColumns) ->
     """The labelled rows. A row without a label is skipped and counted."""
     # ids tell target rows apart; labelled rows need none
     columns = _columns(settings if settings.id in source.kinds else replace(settings, id=None), chosen)
-    records = read_table(source, label=settings.label, skip_bad=settings.skip_bad, keep_gaps=True, **columns)
+    records = _read(settings, source, label=settings.label, **columns)
     if records.y is None:
         raise ValueError(
             f"{source.name} has no class folders: expected <class>/<name>.jpg, or a table with a label."
@@ -80,11 +88,33 @@ def read_target(settings: RunSettings, target: Source, chosen: ChosenColumns) ->
             Parameter("ignore_target_labels", True),
             "; to measure a fitted run against them, use 'openset evaluate'.",
         )
-    columns = {**_columns(settings, chosen), "carry": carried_columns(settings, target)}
-    records = read_table(target, skip_bad=settings.skip_bad, keep_gaps=True, **columns)
+    records = _read(settings, target, **_target_columns(settings, target, chosen))
     _refuse_few(records, target, "target")
     _refuse_blank(records, settings, target)
     return records
+
+
+def _read(settings: RunSettings, source: Source, **columns: Any) -> Records:
+    """All rows, or a sample of ``settings.fit_rows``: which it is does not depend on how the rows are read."""
+    options = {"skip_bad": settings.skip_bad, "keep_gaps": True, **columns}
+    most = settings.most_rows
+    if most is None or (source.n_rows is not None and source.n_rows <= most):
+        return read_table(source, **options)
+    # a source that cannot tell its length has small chunks of its own
+    size = None if source.n_rows is None else BATCH_ROWS
+    return sample_rows(iter_batches(source, batch_rows=size, **options), most, seed=settings.seed)
+
+
+def _target_batches(
+    settings: RunSettings, target: Source, chosen: ChosenColumns, batch_rows: int
+) -> Iterator[Records]:
+    """All rows of the target once more, read as :func:`read_target` reads them."""
+    columns = _target_columns(settings, target, chosen)
+    return iter_batches(target, batch_rows=batch_rows, skip_bad=settings.skip_bad, keep_gaps=True, **columns)
+
+
+def _target_columns(settings: RunSettings, target: Source, chosen: ChosenColumns) -> dict[str, Any]:
+    return {**_columns(settings, chosen), "carry": carried_columns(settings, target)}
 
 
 def read_labelled(

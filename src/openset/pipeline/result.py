@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import json
 import os
+import shutil
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from openset.data.readers.records import Records
     from openset.features.fitted import FittedFeatures
     from openset.features.maker import MadeFeatures
+    from openset.pipeline.scored_file import ScoredFile
     from openset.pipeline.scored_table import ScoredTable
     from openset.stats.groups import NovelGroups
 
@@ -45,6 +47,9 @@ class Result:
     ``result.summary`` has the numbers and ``result.summary()`` says them in words. ``source`` and ``target`` are
     the records as read, ``made_source`` and ``made_target`` their features. ``fitted_features`` makes those of
     further rows; it is None in the run of an earlier openset.
+
+    Where the fit was on a sample of the target, ``scored``, ``target`` and ``made_target`` have the rows of the
+    sample, and ``scored_file`` has all target rows. :meth:`to_frame` and :meth:`novel_rows` are about all rows.
     """
 
     model: Any
@@ -55,6 +60,7 @@ class Result:
     made_source: MadeFeatures
     made_target: MadeFeatures
     fitted_features: FittedFeatures | None = None
+    scored_file: ScoredFile | None = None
 
     @property
     def features_source(self) -> NDArray[np.floating]:
@@ -74,7 +80,7 @@ class Result:
 
     def to_frame(self, backend: str = "pandas") -> Any:
         """The scored target rows as a data frame of pandas, polars or pyarrow."""
-        return self.scored.to_frame(backend)
+        return (self.scored if self.scored_file is None else self.scored_file).to_frame(backend)
 
     def novel_rows(
         self, fdr: float = 0.1, *, max_density_ratio: float | None = None, backend: str = "pandas"
@@ -88,12 +94,14 @@ class Result:
         """
         from openset.pipeline.scored_table import rows_at_fdr
 
+        if self.scored_file is not None:
+            return self.scored_file.listed(self.model, fdr, max_density_ratio, backend)
         listed = rows_at_fdr(self.model, self.scored, fdr, max_density_ratio=max_density_ratio)
         order = (-self.scored.novelty_score).argsort(kind="stable")
         return self.scored.take(order[listed[order]]).to_frame(backend)
 
     def novel_groups(self) -> NovelGroups:
-        """The groups among the rows called novel, with the group of every target row (−1 for none)."""
+        """The groups among the rows called novel, with the group of every row of ``scored`` (−1 for none)."""
         from openset.pipeline.explain import find_groups
 
         scores = self.scored.novelty_score
@@ -110,8 +118,11 @@ class Result:
         check_free(path, self.summary.settings.source, self.summary.settings.target, overwrite=overwrite)
         with replacing_folder(path, overwrite=overwrite) as temporary:
             self.model.save(temporary / MODEL)
-            with writing_table(temporary / SCORED) as write:
-                write(self.scored.columns())
+            if self.scored_file is not None:
+                shutil.copyfile(self.scored_file.path, temporary / SCORED)
+            else:
+                with writing_table(temporary / SCORED) as write:
+                    write(self.scored.columns())
             content = json.dumps(self.summary.to_dict(), indent=1, ensure_ascii=False, allow_nan=False)
             write_atomically(temporary / RESULT, content.encode())
             write_atomically(temporary / SETTINGS, to_toml(self.summary.settings).encode())

@@ -25,12 +25,15 @@ from openset.data.readers.records import Records
 from openset.errors import FitWarning, Parameter, ParameterError
 from openset.features.fitted import FittedFeatures, read_features
 from openset.features.maker import FeatureMaker, MadeFeatures
+from openset.pipeline.batch_facts import BatchFacts, FactCounter
 from openset.pipeline.data_used import Data, Origin
 from openset.pipeline.describe_data import describe_data, digest_of
 from openset.pipeline.explain import Explanation, explain, find_groups
 from openset.pipeline.gate import NamedColumns, run_gate
-from openset.pipeline.load import read_data, read_fitted
-from openset.pipeline.result import FEATURES, Result, load_model, read_summary
+from openset.pipeline.load import RunData, read_data, read_fitted
+from openset.pipeline.result import FEATURES, SCORED, Result, load_model, read_summary
+from openset.pipeline.score import BATCH_ROWS, scored_batches, scoring_threads
+from openset.pipeline.scored_file import AllRows, ScoredFile, write_all
 from openset.pipeline.scored_table import (
     ScoredTable,
     assumed_ratio,
@@ -40,7 +43,7 @@ from openset.pipeline.scored_table import (
     rows_at_fdr,
     scored_table,
 )
-from openset.pipeline.settings import RunSettings
+from openset.pipeline.settings import ALL_ROWS, FIT_ROWS, RunSettings
 from openset.pipeline.summary import (
     Check,
     Environment,
@@ -78,6 +81,7 @@ def run(
     fdr: float | None = None,
     max_density_ratio: float | None = None,
     seed: int = 0,
+    fit_rows: int | str = FIT_ROWS,
     skip_bad: bool = False,
     ignore_target_labels: bool = False,
     parameters: Mapping[str, Any] | None = None,
@@ -105,6 +109,9 @@ def run(
     max_density_ratio : B, how many times as common a known kind of row may be in target as in source, for
         methods that test for a new class and for ``fdr``. None: CoLOR reads it off the rows, PaperCoLOR assumes
         12, other methods 1
+    fit_rows : where source or target has more rows, fit on a sample of so many, drawn by a hash of the id (of the
+        row number without ids), with at least some of every class; "all" for every row. All target rows are
+        scored either way
     skip_bad : skip rows that cannot be read, or with an id that came before, instead of an error that names them;
         a missing value is no reason to skip a row
     ignore_target_labels : accept a target that has the label column too, and ignore its labels
@@ -132,6 +139,7 @@ def run(
         fdr=fdr,
         max_density_ratio=max_density_ratio,
         seed=seed,
+        fit_rows=fit_rows,
         skip_bad=skip_bad,
         ignore_target_labels=ignore_target_labels,
         parameters=dict(parameters or {}),
@@ -158,19 +166,70 @@ def run_with(settings: RunSettings, source: Any, target: Any, *, progress: bool 
         scored = score_target(model, model.target_predictions(), data.target, settings)
     with _timed(timings, "describe"):
         explanation, groups = explain(model, scored, made.X, y, made_target.X)
+        explanation = _of_all_source(explanation, data.source)
         scored = replace(scored, group=groups + 1)
+    notes_of_cells, every = made_target.notes, None
+    if data.target.drawn is not None:
+        with _timed(timings, "score all rows"):
+            facts, every = _score_all(model, maker, data, scored, progress)
+            scored = _in_file(scored, every)
+            explanation = _of_all_target(explanation, facts)
+            notes_of_cells = facts.notes
     with _timed(timings, "check"):
         called = scored.novelty_score > model.threshold_
         checks = run_gate(
             model, made.X, y, made_target.X, columns=_columns_to_check(made, made_target, fitted),
             nearest_known=scored.nearest_known, called=called,
         )  # fmt: skip
-        checks += [Check("cells", "caution", sentence) for sentence in made_target.notes.sentences()]
+        checks += [Check("cells", "caution", sentence) for sentence in notes_of_cells.sentences()]
     encoded = (settings.text, settings.image)
     settings = replace(settings, features=tuple(name for name in fitted.columns if name not in encoded) or None)
     described = describe_data(replace(data, settings=settings), fitted, maker.encoders)
-    summary = summarise(model, scored, explanation, settings, described, timings, notes, checks)
-    return Result(model, summary, scored, data.source, data.target, made, made_target, fitted)
+    summary = summarise(model, scored, explanation, settings, described, timings, notes, checks, every)
+    return Result(
+        model, summary, scored, data.source, data.target, made, made_target, fitted,
+        None if every is None else every.file,
+    )  # fmt: skip
+
+
+def _score_all(
+    model: Any, maker: FeatureMaker, data: RunData, scored: ScoredTable, progress: bool
+) -> tuple[BatchFacts, AllRows]:
+    """Score every target row of data whose target is a sample, into a file."""
+    settings, drawn, counter = data.settings, data.target.drawn, FactCounter(None)
+    assert drawn is not None and data.target_batches is not None and scored.group is not None
+    with scoring_threads(model, settings) as workers:
+        batches = data.target_batches(BATCH_ROWS)
+        tables = scored_batches(model, maker, batches, workers, counter, settings.id)
+        every = write_all(tables, model, settings, drawn.index, scored.group, progress=progress)
+    return counter.facts, every
+
+
+def _in_file(scored: ScoredTable, every: AllRows) -> ScoredTable:
+    """The rows of the fit with their ranks among all rows, and marked where they are listed among all."""
+    scored = replace(scored, rank=every.rank[every.file.index])
+    if every.limit is None:
+        return scored
+    return replace(scored, novel_at_fdr=every.file.take("novel_at_fdr", every.file.index))
+
+
+def _of_all_target(explanation: Explanation, facts: BatchFacts) -> Explanation:
+    """How many of all target rows are called novel; groups are those of the sample."""
+    sentence = explanation.groups.sentence
+    groups = replace(explanation.groups, sentence=f"In the sample, {sentence[0].lower()}{sentence[1:]}")
+    return replace(explanation, called_novel=facts.called_novel, groups=groups)
+
+
+def _of_all_source(explanation: Explanation, source: Records) -> Explanation:
+    """The shares of known classes in source, of all its rows where the fit was on a sample."""
+    if source.drawn is None:
+        return explanation
+    counts = {str(label): number for label, number in source.drawn.classes.items()}
+    mix = {
+        name: replace(shares, source=counts[name] / source.drawn.n_rows)
+        for name, shares in explanation.class_mix.items()
+    }
+    return replace(explanation, class_mix=mix)
 
 
 def keep_scales(model: Any, settings: RunSettings, fitted: FittedFeatures) -> None:
@@ -194,6 +253,8 @@ def load_run(folder: str | os.PathLike[str], *, progress: bool = False) -> Resul
     check_unchanged("source", summary.data.source)
     check_unchanged("target", summary.data.target)
     fitted = read_features(Path(folder) / FEATURES)
+    if not summary.data.is_sample:  # an earlier openset fitted on all rows, however many
+        settings = replace(settings, fit_rows=ALL_ROWS)
     data = read_fitted(settings, settings.source, settings.target, fitted)
     maker = FeatureMaker(settings.encoder, progress, fitted)
     model, made, made_target = load_model(folder), maker(data.source), maker(data.target)
@@ -202,7 +263,11 @@ def load_run(folder: str | os.PathLike[str], *, progress: bool = False) -> Resul
         model, made.X, made_target.X, scored.novelty_score, scored.novelty_score > model.threshold_
     )
     scored = replace(scored, group=found.labels + 1)
-    return Result(model, summary, scored, data.source, data.target, made, made_target, fitted)
+    every = None if data.target.drawn is None else ScoredFile(Path(folder) / SCORED, data.target.drawn.index)
+    if every is not None:
+        marked = None if settings.fdr is None else every.take("novel_at_fdr", every.index)
+        scored = replace(scored, rank=every.take("rank", every.index), novel_at_fdr=marked)
+    return Result(model, summary, scored, data.source, data.target, made, made_target, fitted, every)
 
 
 def make_estimator(settings: RunSettings, progress: bool) -> Any:
@@ -263,9 +328,12 @@ def summarise(
     timings: dict[str, float],
     notes: Sequence[str],
     checks: Sequence[Check] = (),
+    every: AllRows | None = None,
 ) -> ResultSummary:
-    """The summary of a run; ``notes`` are the warnings of its fit, ``checks`` those of the gate."""
-    order = np.argsort(-scored.novelty_score, kind="stable")[:TOP_ROWS]
+    """The summary of a run; ``notes`` are the warnings of its fit, ``checks`` those of the gate.
+
+    ``every`` has all target rows where ``scored`` has a sample of them.
+    """
     groups = explanation.groups.groups
     parameters = {k: v for k, v in model.get_params(deep=False).items() if k not in ("verbose", "backbone")}
     test, fraction = getattr(model, "novelty_test_", None), model.novel_fraction_
@@ -289,11 +357,11 @@ def summarise(
         novel_fraction=NovelFraction(**plain(vars(fraction))),
         threshold=plain(model.threshold_),
         fpr=stored.fpr,
-        listed=_listed(model, scored, stored),
+        listed=_listed(model, scored, stored, every),
         heads=[Head(**plain(record)) for record in model.head_records()] if hasattr(model, "heads_") else None,
         history=plain(getattr(model, "history_", [])),
         diagnostics=diagnose(model, notes),
-        top_rows=plain(scored.id[order]),
+        top_rows=plain(_top_ids(scored, every)),
         settings=stored,
         timings={name: round(seconds, 3) for name, seconds in timings.items()},
         environment=_environment(),
@@ -313,13 +381,26 @@ def _novelty_test(test: Any) -> NoveltyTest:
     )
 
 
-def _listed(model: Any, scored: ScoredTable, settings: RunSettings) -> ListedRows | None:
+def _top_ids(scored: ScoredTable, every: AllRows | None) -> NDArray[Any]:
+    """The ids of the most novel rows."""
+    if every is None:
+        top: NDArray[Any] = scored.id[np.argsort(-scored.novelty_score, kind="stable")[:TOP_ROWS]]
+        return top
+    rows = np.flatnonzero(every.rank <= TOP_ROWS)
+    return every.file.take(next(iter(scored.columns())), rows[np.argsort(every.rank[rows])])
+
+
+def _listed(model: Any, scored: ScoredTable, settings: RunSettings, every: AllRows | None) -> ListedRows | None:
     if scored.novel_at_fdr is None or settings.fdr is None:
         return None
     ratio, rows = assumed_ratio(model, settings.max_density_ratio), int(scored.novel_at_fdr.sum())
+    if every is not None and every.limit is not None:
+        rows = sum(number for value, number in every.p_values.items() if value <= every.limit)
     if rows:
         return ListedRows(settings.fdr, ratio, rows)
     p = fit_p_values(model, scored)
+    if every is not None:
+        p = np.repeat(list(every.p_values), list(every.p_values.values()))
     smallest = smallest_fdr(p, max_density_ratio=ratio)
     needed = math.ceil(len(model.calibration_scores_) * smallest / settings.fdr) if smallest is not None else None
     return ListedRows(settings.fdr, ratio, 0, smallest, needed)

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from openset._utils.files import check_not_input
 from openset._utils.progress import progress_bar
@@ -28,7 +26,9 @@ from openset.pipeline.batch_facts import BatchFacts, FactCounter
 from openset.pipeline.fit_profile import read_profile
 from openset.pipeline.load import stream
 from openset.pipeline.result import FEATURES, PROFILE, load_model, read_summary
+from openset.pipeline.scored_file import count_values
 from openset.pipeline.scored_table import ScoredTable, assumed_ratio, predictions, scored_table
+from openset.pipeline.settings import RunSettings
 from openset.stats.p_values import largest_p_value
 
 BATCH_ROWS = 8192
@@ -81,21 +81,18 @@ def score(
     fitted = read_features(Path(run) / FEATURES)
     batches = stream(settings, source, batch_rows, fitted)
     model, maker = load_model(run), FeatureMaker(settings.encoder, fitted=fitted)
-    # encoders take far longer than reading does, and get every core; so do methods with no network
-    reads_numbers = settings.text is None and settings.image is None
-    on_one_thread = reads_numbers and isinstance(model, NetworkClassifier)
     counter = FactCounter(profile)
     write = partial(_write, partial(writing_table, Path(out), csv_safe=csv_safe), progress)
-    with torch_on_one_thread() if on_one_thread else nullcontext(1) as workers:
+    with scoring_threads(model, settings) as workers:
         if fdr is None:
-            write(_scored(model, maker, batches, workers, counter, settings.id))
+            write(scored_batches(model, maker, batches, workers, counter, settings.id))
         else:
-            first = _scored(model, maker, batches, workers, FactCounter(None), settings.id)
+            first = scored_batches(model, maker, batches, workers, FactCounter(None), settings.id)
             seen = _count_p_values(first, progress)
             assumed = assumed_ratio(model, ratio)
             limit = largest_p_value(list(seen), list(seen.values()), fdr, max_density_ratio=assumed)
             second = stream(settings, source, batch_rows, fitted)
-            again = _scored(model, maker, second, workers, counter, settings.id)
+            again = scored_batches(model, maker, second, workers, counter, settings.id)
             marked = (replace(scored, novel_at_fdr=scored.p_value <= limit) for scored in again)
             write(marked, expected=seen.total())
     return answer_of(counter.facts, profile, summary, source, settings.id)
@@ -106,8 +103,7 @@ def _count_p_values(tables: Iterator[ScoredTable], progress: bool) -> Counter[fl
     seen: Counter[float] = Counter()
     with progress_bar("ranking", enabled=progress) as update:
         for scored in tables:
-            values, counts = np.unique(scored.p_value, return_counts=True)
-            seen.update(dict(zip(values.tolist(), counts.tolist(), strict=True)))
+            count_values(seen, scored.p_value)
             update(seen.total(), None, "rows")
     return seen
 
@@ -124,7 +120,17 @@ def _write(opened: Any, progress: bool, tables: Iterator[ScoredTable], expected:
             raise ValueError(f"the data gave {expected} rows at first and {done} when read again.")
 
 
-def _scored(
+def scoring_threads(model: Any, settings: RunSettings) -> AbstractContextManager[int]:
+    """How many batches are scored at a time, torch on one thread for each.
+
+    Encoders take far longer than reading does, and get every core; so do methods with no network.
+    """
+    reads_numbers = settings.text is None and settings.image is None
+    on_one_thread = reads_numbers and isinstance(model, NetworkClassifier)
+    return torch_on_one_thread() if on_one_thread else nullcontext(1)
+
+
+def scored_batches(
     model: Any,
     maker: FeatureMaker,
     batches: Iterator[Records],

@@ -6,6 +6,7 @@ import json
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,8 @@ _SETTING_OF = {"fpr": "fpr", "max_density_ratio": "max_density_ratio", "random_s
 """Parameters of methods that a run has settings for."""
 LISTS, TABLES = ("features", "drop", "carry"), ("kinds", "parameters")
 """Settings that are lists of columns, and those that are tables."""
+FIT_ROWS, FEWEST_ROWS, ALL_ROWS = 100_000, 20, "all"
+"""Rows of source and of target that a fit takes at most, the least that it takes, and the word for every row."""
 KINDS = ("category", "number", "date", "text", "id")
 """What a person may say that a column holds."""
 
@@ -29,7 +32,8 @@ class RunSettings:
     Features are made of ``text`` and ``image`` (columns put through an encoder) and of the columns ``features``
     beside them; None for all but ``label``, ``id`` and those that ``drop`` names (``*`` stands for any text).
     ``kinds`` says what columns are where that is not to be guessed; ``carry`` names columns of the target that
-    the scored table has too.
+    the scored table has too. ``fit_rows`` is the number of source and of target rows from which on a sample is
+    fitted on, or "all".
     """
 
     source: str | None = None
@@ -48,6 +52,7 @@ class RunSettings:
     fdr: Number | None = None
     max_density_ratio: Number | None = None
     seed: int = 0
+    fit_rows: int | str = FIT_ROWS
     skip_bad: bool = False
     ignore_target_labels: bool = False
     parameters: Mapping[str, Any] = field(default_factory=dict)
@@ -75,6 +80,7 @@ class RunSettings:
         check_number("fdr", self.fdr, high=1, open_low=True, open_high=True, optional=True)
         check_number("max_density_ratio", self.max_density_ratio, low=1, optional=True)
         check_integer("seed", self.seed, low=0)
+        self._check_fit_rows()
         check_flag("skip_bad", self.skip_bad)
         check_flag("ignore_target_labels", self.ignore_target_labels)
         if not isinstance(self.parameters, Mapping):
@@ -85,6 +91,20 @@ class RunSettings:
             if name in self.parameters:
                 own = Parameter(setting)
                 raise ParameterError(f"parameters has {name}: use ", own, " of the run instead.")
+
+    @property
+    def most_rows(self) -> int | None:
+        """Rows of source and of target that the fit takes at most; None for all."""
+        return None if isinstance(self.fit_rows, str) else self.fit_rows
+
+    def _check_fit_rows(self) -> None:
+        given: Any = self.fit_rows
+        rows = int(given) if isinstance(given, str) and given.isdecimal() else given  # a flag is text
+        is_whole = isinstance(rows, Integral) and not isinstance(rows, bool)
+        if rows != ALL_ROWS and not (is_whole and rows >= FEWEST_ROWS):
+            expected = f"an integer of at least {FEWEST_ROWS}, or {ALL_ROWS!r}"
+            raise ParameterError(Parameter("fit_rows", given), f" is not valid: expected {expected}.")
+        object.__setattr__(self, "fit_rows", rows)
 
     def _check_kinds(self) -> None:
         if not isinstance(self.kinds, Mapping):
@@ -175,6 +195,7 @@ def to_toml(settings: RunSettings) -> str:
     method = "color"
     fpr = 0.01
     seed = 0
+    fit_rows = 100000
     skip_bad = false
     ignore_target_labels = false
     <BLANKLINE>

@@ -352,7 +352,8 @@ class ResultSummary:
             "",
             *wrapped("Share           ", self.novel_fraction.text),
             f"Called new      {self.called_novel} of {target.rows} target rows, budget {self.fpr:g} of source",
-            f"Fitted          {self.method}, seed {self.seed}, on {source.rows} source rows",
+            f"Fitted          {self.method}, seed {self.seed}, on {source.fitted_text('source')}",
+            *(wrapped("Sample          ", self.data.sample_text) if self.data.is_sample else ()),
             *wrapped("Features        ", self.data.features_text),
             *listed,
         ]

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from openset._utils.extras import require
 from openset.errors import Parameter, ParameterError
+from openset.pipeline.settings import ALL_ROWS
 from openset.review.rows import original_columns
 from openset.review.session import Session
 
@@ -70,6 +71,8 @@ def promote(
     ``out`` gets ``labelled.parquet`` (source and answered rows; columns ``review_*`` say where each came from),
     ``target.parquet`` (the target rows that are left, open again) and ``run``. New classes with fewer than
     ``fewest`` rows are left out. A share ``check`` of the answers by hand stays in the target, to compare on.
+    Of a run that was fitted on a sample, source and target are those of the sample: score the other rows with the
+    new run.
     """
     from openset.pipeline.run import run_with
 
@@ -95,6 +98,7 @@ def promote(
         session.result.summary.settings,
         source=str((folder / LABELLED).resolve()),
         target=str((folder / TARGET).resolve()),
+        fit_rows=ALL_ROWS,
     )
     after = run_with(settings, settings.source, settings.target, progress=progress)
     after.save(folder / RUN)
@@ -178,7 +182,7 @@ def _side(result: Result, check: dict[int, str], new: set[str]) -> Side:
         len(summary.classes),
         summary.verdict.word,
         summary.called_novel,
-        len(result.scored),
+        summary.data.target.rows,
         int(right) if check else None,
     )
 

@@ -21,6 +21,7 @@ MOST_LETTERS = 20_000
 PICTURE = 640
 """The longer side of a picture on the page."""
 _MOST_VALUE = 300
+_CHUNK_ROWS = 65536
 
 
 @dataclass(frozen=True)
@@ -45,13 +46,23 @@ def original_columns(
     opened = open_source(path)
     kinds = {name: kind for name, kind in opened.kinds.items() if name not in leave_out}
     names = [name for name, kind in kinds.items() if vectors or kind != "vector"]
-    columns: dict[str, list[Any]] = {name: [] for name in names}
-    for chunk in opened.chunks(names, None) if names else ():
-        for name in names:
+    columns: dict[str, list[Any]] = {name: [None] * len(records) for name in names}
+    order = np.argsort(records.rows)
+    wanted = records.rows[order]
+    for chunk in opened.chunks(names, _CHUNK_ROWS) if names else ():
+        # of a large file only the rows of the sample are kept
+        first, last = (chunk.rows[0], chunk.rows[-1]) if len(chunk.rows) else (0, -1)
+        here = slice(*np.searchsorted(wanted, [first, last + 1]).tolist())
+        taken = np.searchsorted(chunk.rows, wanted[here])
+        for name in names if len(taken) else ():
             values = chunk.columns[name]
-            read = values.to_pylist() if hasattr(values, "to_pylist") else plain(list(values))
-            columns[name] += [_typed(value, kinds[name]) for value in read]
-    return {name: [values[row] for row in records.rows.tolist()] for name, values in columns.items()}
+            if hasattr(values, "to_pylist"):
+                read = values.take(taken).to_pylist()
+            else:
+                read = plain([values[row] for row in taken.tolist()])
+            for index, value in zip(order[here].tolist(), read, strict=True):
+                columns[name][index] = _typed(value, kinds[name])
+    return columns
 
 
 class Domain:

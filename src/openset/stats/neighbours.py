@@ -113,7 +113,8 @@ def _nearest_in_block(
     # the k-th of some rows is a limit for the k-th of all, at a part of the cost
     some = squared[:, :: max(1, min(_STRIDE, len(rows) // (4 * k)))]
     limit = np.partition(some, k - 1, axis=1)[:, k - 1]
-    query, row = np.nonzero(squared <= (limit + 2 * error)[:, None])
+    # of the flat array, which is several times as fast as np.nonzero of a matrix
+    query, row = np.divmod(np.flatnonzero(squared <= (limit + 2 * error)[:, None]), len(rows))
     near = squared[query, row]
     first = np.searchsorted(query, np.arange(len(queries)))
     kth = near[np.lexsort((near, query))][first + k - 1]

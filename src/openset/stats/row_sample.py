@@ -53,7 +53,7 @@ def draw_sample(
     return RowSample(keys[index], np.asarray(rows[index]), size)
 
 
-def row_keys(numbers: NDArray[np.int64], seed: int) -> NDArray[np.uint64]:
+def row_keys(numbers: NDArray[np.integer], seed: int) -> NDArray[np.uint64]:
     """A pseudo-random number for every row number: the generator SplitMix64, of which no two numbers are equal.
 
     >>> row_keys(np.array([1]), 0)  # its first number for the seed 0

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from openset.data import read_table
-from openset.data.readers.cells import DATE_FORMATS, MISSING, Cells, cells_of, joined_cells, without_cells
+from openset.data.readers.cells import DATE_FORMATS, MISSING, Cells, cells_of, joined_cells, taken_cells
 
 DAY = 86400
 words = st.text(st.characters(codec="utf-8", exclude_categories=["C", "Z"]), min_size=1, max_size=6)
@@ -100,7 +100,7 @@ def test_joining_the_parts_of_a_column_changes_nothing(kind, data):
     assert same(whole, joined)
     keep = np.array(data.draw(st.lists(st.booleans(), min_size=len(values), max_size=len(values))), dtype=bool)
     some = [value for value, kept in zip(values, keep, strict=True) if kept]
-    assert same(without_cells(whole, keep), cells_of(some), but_kind=True)
+    assert same(taken_cells(whole, np.flatnonzero(keep)), cells_of(some), but_kind=True)
 
 
 def same(one, other, *, but_kind=False):
@@ -191,7 +191,7 @@ def test_bytes_that_are_no_text_are_read_all_the_same():
 def test_lists_and_records_are_nested(column):
     cells = cells_of(column)
     assert cells.kind == "nested" and len(cells) == 2
-    assert without_cells(cells, np.array([True, False])).kind == "nested"
+    assert taken_cells(cells, np.array([0])).kind == "nested"
 
 
 def test_dates_of_numpy_are_times():

@@ -92,3 +92,17 @@ def test_a_column_that_arrow_refuses_is_a_list():
 def test_a_folder_is_a_folder_of_images(tmp_path):
     with pytest.raises(ValueError, match="is a folder without images"):
         open_source(tmp_path)
+
+
+def test_the_number_of_rows_where_it_is_known_unread(tmp_path):
+    columns = {"x": [1.0, 2.0, 3.0]}
+    (tmp_path / "parts").mkdir()
+    for number in range(2):
+        write_table(tmp_path / "parts" / f"{number}.parquet", columns)
+    np.save(tmp_path / "t.npy", np.eye(4))
+    np.savez(tmp_path / "t.npz", a=np.ones(4), b=np.zeros((4, 2)))
+    np.savez(tmp_path / "odd.npz", a=np.ones(4), b=np.zeros(3))
+    pd.DataFrame(columns).to_csv(tmp_path / "t.csv", index=False)
+    known = {"parts": 6, "parts/1.parquet": 3, "t.npy": 4, "t.npz": 4, "odd.npz": None, "t.csv": None}
+    assert {name: open_source(tmp_path / name).n_rows for name in known} == known
+    assert open_source(pd.DataFrame(columns)).n_rows == open_source(pl.DataFrame(columns)).n_rows == 3

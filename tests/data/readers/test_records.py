@@ -2,10 +2,12 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 
 from openset._utils.arrays import as_objects
+from openset.data.readers.cells import cells_of
 from openset.data.readers.images import ImageFiles
-from openset.data.readers.records import Records, SeenIds, SkippedRow, concatenate
+from openset.data.readers.records import Drawn, Records, SeenIds, SkippedRow, concatenate
 from openset.data.readers.tables import iter_batches, read_table
 
 
@@ -66,3 +68,24 @@ def test_the_kinds_of_all_columns_are_kept(tmp_path):
         batches = list(iter_batches(tmp_path / f"table.{suffix}", features=["size"], batch_rows=1))
         joined = concatenate(batches)
         assert joined.kinds == batches[2].kinds == records.kinds and joined.typed == typed
+
+
+def test_rows_are_taken_in_any_order_with_all_that_belongs_to_them(tmp_path):
+    records = Records(
+        np.arange(3),
+        X=np.eye(3),
+        ids=np.array([5, 6, 7]),
+        texts=as_objects(["a", "b", "c"]),
+        images=ImageFiles(tmp_path, as_objects(["a.jpg", "b.jpg", "c.jpg"])),
+        table={"town": cells_of(["Ulm", None, "Bonn"]), "pay": cells_of([1.0, 2.0, 3.0])},
+        carried={"note": pa.array(["x", "y", "z"])},
+        skipped=(SkippedRow(9, "why"),),
+        more_skipped=2,
+        drawn=Drawn(10, np.arange(3), 3, {}, "id"),
+    )
+    taken = records.take(np.array([2, 1]))
+    assert taken.rows.tolist() == [2, 1] and taken.ids.tolist() == [7, 6] and taken.X[:, 2].tolist() == [1, 0]
+    assert taken.texts.tolist() == ["c", "b"] and taken.images.paths.tolist() == ["c.jpg", "b.jpg"]
+    assert taken.table["town"].values.to_pylist() == ["Bonn", None] and taken.table["pay"].values[0] == 3.0
+    assert taken.carried["note"].to_pylist() == ["z", "y"]
+    assert taken.n_skipped == records.n_skipped == 3 and taken.drawn is None

@@ -22,8 +22,8 @@ def open_parquet(path: Path) -> Source:
     """A Parquet file, its schema read."""
     require("pyarrow", "Reading Parquet", "data")
     with reading(path, _PARQUET), _parquet_file(path) as file:
-        schema = file.schema_arrow
-    return Source(str(path), path.parent, _kinds(schema, path), partial(_parquet_chunks, path))
+        schema, n_rows = file.schema_arrow, file.metadata.num_rows
+    return Source(str(path), path.parent, _kinds(schema, path), partial(_parquet_chunks, path), n_rows=n_rows)
 
 
 def _parquet_chunks(path: Path, columns: Sequence[str], batch_rows: int | None) -> Iterator[Chunk]:

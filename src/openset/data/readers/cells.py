@@ -146,13 +146,9 @@ def joined_cells(parts: Sequence[Cells]) -> Cells:
     return Cells("text", pa.concat_arrays([_as_text(part) for part in full]))
 
 
-def without_cells(cells: Cells, keep: NDArray[np.bool_]) -> Cells:
-    """The cells that are kept."""
-    if cells.kind != "text":
-        return Cells(cells.kind, cells.values[keep])
-    import pyarrow as pa
-
-    return Cells("text", cells.values.filter(pa.array(keep)))
+def taken_cells(cells: Cells, rows: NDArray[np.intp]) -> Cells:
+    """The cells of these rows, in this order."""
+    return Cells(cells.kind, cells.values.take(rows) if cells.kind == "text" else cells.values[rows])
 
 
 def _of_numbers(array: NDArray[Any]) -> Cells:

@@ -41,7 +41,9 @@ def open_npz(path: Path) -> Source:
 
 def _source(path: Path, columns: dict[str, NDArray[Any]]) -> Source:
     kinds = {name: _kind(array) for name, array in columns.items()}
-    return Source(str(path), path.parent, kinds, partial(sliced, str(path), columns))
+    lengths = {len(array) for array in columns.values()}
+    n_rows = lengths.pop() if len(lengths) == 1 else None
+    return Source(str(path), path.parent, kinds, partial(sliced, str(path), columns), n_rows=n_rows)
 
 
 def _kind(array: NDArray[Any]) -> str:

@@ -93,7 +93,8 @@ def _open_frame(frame: Any) -> Source:
         name: arrow_kind(column.type) if is_arrow(column) else kind_of(column[:SAMPLE])
         for name, column in columns.items()
     }
-    return Source("the data frame", Path(), kinds, partial(sliced, "the data frame", columns))
+    chunks = partial(sliced, "the data frame", columns)
+    return Source("the data frame", Path(), kinds, chunks, n_rows=len(native))
 
 
 def _frame_column(series: Any) -> Any:

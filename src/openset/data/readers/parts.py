@@ -69,7 +69,9 @@ def open_parts(root: Path, name: str, paths: Sequence[Path], open_one: Callable[
         _refuse_other_columns(paths[0], first, path, {**part.kinds, **_kinds(values)})
     kinds = {column: _common(column, parts, kind) for column, kind in first.items()}
     chunks = partial(_chunks, parts, partitions)
-    return replace(parts[0], name=name, folder=_folder(paths), kinds=kinds, chunks=chunks)
+    counts = [part.n_rows for part in parts if part.n_rows is not None]
+    n_rows = sum(counts) if len(counts) == len(parts) else None
+    return replace(parts[0], name=name, folder=_folder(paths), kinds=kinds, chunks=chunks, n_rows=n_rows)
 
 
 def _chunks(

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from openset.data.readers.carried import joined_carried
-from openset.data.readers.cells import Cells, joined_cells
+from openset.data.readers.cells import Cells, joined_cells, taken_cells
 from openset.data.readers.images import ImageFiles
 
 
@@ -23,6 +23,22 @@ class SkippedRow:
 
 
 @dataclass(frozen=True, eq=False)
+class Drawn:
+    """What is told of all usable rows where only a sample of them was kept.
+
+    ``n_rows`` is their number, ``classes`` that of each class, and ``index`` has the position among them of each
+    row of the sample. ``n_alike`` rows were drawn from all rows alike; the others are of rare classes. ``by`` is
+    what the sample was drawn by: "id" or "row number".
+    """
+
+    n_rows: int
+    index: NDArray[np.int64]
+    n_alike: int
+    classes: Mapping[Any, int]
+    by: str
+
+
+@dataclass(frozen=True, eq=False)
 class Records:
     """Rows in the order of the file. A column that was not asked for is None.
 
@@ -30,6 +46,7 @@ class Records:
     if one column holds whole vectors), ``skipped`` the rows that were skipped. ``kinds`` and ``typed`` are those
     of the :class:`~openset.data.readers.source.Source`, with the columns that were not asked for. ``table`` has
     the columns that were asked for as cells, ``carried`` those to be kept as they are, in Arrow arrays.
+    ``more_skipped`` counts skipped rows that are not listed. ``drawn`` is None unless these rows are a sample.
     """
 
     rows: NDArray[np.int64]
@@ -44,6 +61,8 @@ class Records:
     typed: bool = True
     table: Mapping[str, Cells] | None = None
     carried: Mapping[str, Any] = field(default_factory=dict)
+    more_skipped: int = 0
+    drawn: Drawn | None = None
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -51,7 +70,16 @@ class Records:
     @property
     def n_skipped(self) -> int:
         """How many rows were skipped."""
-        return len(self.skipped)
+        return len(self.skipped) + self.more_skipped
+
+    def take(self, rows: NDArray[np.intp]) -> Records:
+        """The given rows, in the given order; the rows skipped stay those of all."""
+        names = [name for name in ("rows", "X", "y", "ids", "texts", "images") if getattr(self, name) is not None]
+        parts = {name: getattr(self, name)[rows] for name in names}
+        if self.table is not None:
+            parts["table"] = {name: taken_cells(cells, rows) for name, cells in self.table.items()}
+        parts["carried"] = {name: column.take(rows) for name, column in self.carried.items()}
+        return replace(self, **parts, drawn=None)
 
 
 def concatenate(batches: Sequence[Records]) -> Records:

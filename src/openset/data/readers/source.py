@@ -33,7 +33,7 @@ class Source:
     ``kinds`` says what each column holds: ``number``, ``vector`` or ``other``. ``chunks(columns, batch_rows)``
     yields all rows in order, at most ``batch_rows`` at a time; with None the source chooses the size. Relative
     image paths start at ``folder``. ``typed`` is False where every value is text, as in CSV. ``defaults`` names
-    the columns used where the user names none.
+    the columns used where the user names none. ``n_rows`` is the number of rows where the file tells it unread.
     """
 
     name: str
@@ -42,6 +42,7 @@ class Source:
     chunks: Callable[[Sequence[str], int | None], Iterator[Chunk]]
     typed: bool = True
     defaults: Mapping[str, str] = field(default_factory=dict)
+    n_rows: int | None = None
 
 
 def slices(n_rows: int, batch_rows: int | None) -> Iterator[tuple[int, int]]:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from openset._utils.params import check_flag, check_integer
 from openset._utils.text import did_you_mean, listed
 from openset.data.readers.carried import as_carried
-from openset.data.readers.cells import cells_of, without_cells
+from openset.data.readers.cells import cells_of
 from openset.data.readers.columns import (
     Problems,
     missing,
@@ -82,11 +82,13 @@ def iter_batches(
     id: str | None = None,
     cells: Sequence[str] | None = None,
     carry: Sequence[str] = (),
-    batch_rows: int = 16384,
+    batch_rows: int | None = 16384,
     skip_bad: bool = False,
     keep_gaps: bool = False,
 ) -> Iterator[Records]:
     """Read like :func:`read_table`, but in batches of at most ``batch_rows`` rows: for files larger than memory.
+
+    With None the source chooses their size.
 
     Memory holds one batch, and eight bytes for each id so far, to find repeated ids. A missing column is an error
     at once, a bad row when its batch is read.
@@ -95,7 +97,7 @@ def iter_batches(
     >>> [len(batch) for batch in iter_batches(pd.DataFrame({"x": range(5)}), batch_rows=2)]
     [2, 2, 1]
     """
-    check_integer("batch_rows", batch_rows)
+    check_integer("batch_rows", batch_rows, optional=True)
     asked = _Asked(label, features, text, image, id, cells, carry)
     return _open_reader(source, asked, skip_bad, keep_gaps).batches(batch_rows)
 
@@ -323,13 +325,4 @@ def _refusal(name: str, skipped: Sequence[SkippedRow]) -> BadRowsError:
 
 
 def _without(records: Records, problems: Problems, skipped: tuple[SkippedRow, ...]) -> Records:
-    keep = _kept(len(records), problems)
-    parts = {
-        name: getattr(records, name)[keep]
-        for name in ("rows", "X", "y", "ids", "texts", "images")
-        if getattr(records, name) is not None
-    }
-    if records.table is not None:
-        parts["table"] = {name: without_cells(cells, keep) for name, cells in records.table.items()}
-    parts["carried"] = {name: column.filter(keep) for name, column in records.carried.items()}
-    return replace(records, **parts, skipped=skipped)
+    return replace(records.take(np.flatnonzero(_kept(len(records), problems))), skipped=skipped)

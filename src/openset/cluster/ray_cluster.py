@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,7 +25,7 @@ def ray_cluster(cpus: int | None = None, *, object_store: int = _LOCAL_OBJECT_ST
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     ray = require("ray", "--on ray", "ray")
     if os.environ.get("RAY_ADDRESS"):
-        ray.init(log_to_driver=False)
+        ray.init(log_to_driver=False, logging_level=logging.ERROR)
     else:
         # Ray's default niceness is 15: on a busy machine its workers would hardly run
         os.environ.setdefault("RAY_worker_niceness", "0")
@@ -32,6 +33,7 @@ def ray_cluster(cpus: int | None = None, *, object_store: int = _LOCAL_OBJECT_ST
             num_cpus=cpus,
             include_dashboard=False,
             log_to_driver=False,
+            logging_level=logging.ERROR,
             object_store_memory=object_store,
         )
     try:

@@ -6,6 +6,7 @@ bytes that it has on one machine, and a part whose actor died is scored again fr
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, fields
 from typing import Any
@@ -23,8 +24,8 @@ def score_on_ray(arguments: tuple[Any, ...], parts: Sequence[Part]) -> Iterator[
     with ray_cluster() as ray:
         import ray.data as ray_data
 
-        context = ray_data.DataContext.get_current()
-        context.enable_progress_bars = False
+        logging.getLogger("ray.data").setLevel(logging.ERROR)  # it tells of every step
+        ray_data.DataContext.get_current().enable_progress_bars = False
         dataset = ray_data.from_items([asdict(part) for part in parts], override_num_blocks=len(parts))
         done = dataset.map_batches(
             PartActor,
@@ -32,7 +33,7 @@ def score_on_ray(arguments: tuple[Any, ...], parts: Sequence[Part]) -> Iterator[
             batch_size=1,
             batch_format="pyarrow",
             num_cpus=1,
-            concurrency=min(len(parts), cluster_cpus(ray)),
+            compute=ray_data.ActorPoolStrategy(size=min(len(parts), cluster_cpus(ray))),
         )
         for row in done.iter_rows():
             if row["error"]:

@@ -36,6 +36,37 @@ def make_optimizer(
     return torch.optim.SGD(parameters, lr=learning_rate, momentum=momentum, fused=True)
 
 
+class PlacedAdam(torch.optim.Adam):
+    """Adam on the weights of some members, at their place among the weights of all members, which stay 0.
+
+    The rounding of the fused kernel depends on where a number lies in its tensor. So members that are trained
+    without the others get the very weights that they get with them.
+    """
+
+    def __init__(self, parameters: Sequence[nn.Parameter], learning_rate: float, first: int, total: int) -> None:
+        self._own = list(parameters)
+        self._place = slice(first, first + len(self._own[0]))
+        whole = [torch.zeros(total, *own.shape[1:], device=own.device) for own in self._own]
+        for own, all_members in zip(self._own, whole, strict=True):
+            all_members[self._place] = own.detach()
+            own.data = all_members[self._place]  # one memory: a step changes both
+            all_members.grad = torch.zeros_like(all_members)
+        self._whole = whole
+        super().__init__(whole, lr=learning_rate, fused=True)
+
+    def step(self, closure: Any = None) -> Any:
+        """Take a step on the gradients of the members' own parameters."""
+        for own, all_members in zip(self._own, self._whole, strict=True):
+            assert own.grad is not None and all_members.grad is not None
+            all_members.grad[self._place] = own.grad
+        return super().step(closure)
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Forget the gradients of the members' own parameters."""
+        for own in self._own:
+            own.grad = None
+
+
 def optimizer_state(optimizer: torch.optim.Optimizer) -> dict[str, Any]:
     """Return an optimiser's moments, for each parameter by its number."""
     return {

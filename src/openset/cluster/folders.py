@@ -20,6 +20,7 @@ from openset._utils.files import expanded, replacing, write_atomically
 
 _CHUNK = 2**24
 """Bytes copied at a time."""
+_SECOND = 10**9
 
 
 @dataclass(frozen=True)
@@ -268,7 +269,8 @@ def _system_of(fs: Any, url: str) -> tuple[Any, str]:
 
 
 def _of_info(info: Any) -> Found:
-    return Found(int(info.size), int(info.mtime_ns or 0))
+    """A file of a store; its time in whole seconds, as a listing may tell more digits than a single request."""
+    return Found(int(info.size), int(info.mtime_ns or 0) // _SECOND * _SECOND)
 
 
 @contextmanager

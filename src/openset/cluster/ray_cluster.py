@@ -15,9 +15,10 @@ _LOCAL_OBJECT_STORE = 100 * 2**20
 
 
 @contextmanager
-def ray_cluster(cpus: int | None = None, *, object_store: int = _LOCAL_OBJECT_STORE) -> Iterator[Any]:
+def ray_cluster(cpus: int | None = None, *, object_store: int | None = _LOCAL_OBJECT_STORE) -> Iterator[Any]:
     """Yield the module ``ray``, connected; a local cluster has ``cpus`` CPUs, by default those of this machine.
 
+    ``object_store`` is its shared memory in bytes; None lets Ray choose, for tasks that need the rows of a fit.
     Every node needs openset, and the files at the same paths or URLs. Needs the extra ``ray``.
     """
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")

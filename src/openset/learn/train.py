@@ -29,7 +29,7 @@ from openset.learn.network import Network
 from openset.learn.objective import Objective, Validation
 from openset.learn.primal_dual import (
     Multipliers,
-    PlacedAdam,
+    PlacedWeights,
     PrimalDual,
     Terms,
     make_optimizer,
@@ -57,7 +57,7 @@ class MemberPlan:
 
 @dataclass(frozen=True)
 class Among:
-    """All members of a fit, and the first of those that are trained here: each ends as if all were trained here."""
+    """All members of a fit, and the first of those that are trained here: they end as if all were."""
 
     plans: Sequence[MemberPlan]
     first: int = 0
@@ -216,27 +216,34 @@ class _Run:
 
     def _build_stepper(self) -> None:
         settings, n_constraints = self.settings, self.objective.n_constraints
-        bounds = [plan.multiplier_bound for plan in self.plans]
+        first, total = self.among.first, len(self.among.plans)
+        place = slice(first, first + len(self.plans))
+        bounds = [plan.multiplier_bound for plan in self.among.plans]
         self.multipliers = (
             Multipliers(
-                bounds, n_constraints, settings.dual_optimizer, settings.dual_learning_rate, settings.device
+                bounds,
+                n_constraints,
+                settings.dual_optimizer,
+                settings.dual_learning_rate,
+                settings.device,
+                place,
             )
             if n_constraints
             else None
         )
-        weights, rate = list(self.network.parameters()), settings.learning_rate
-        total, first = len(self.among.plans), self.among.first
-        optimizer = (
-            make_optimizer(settings.optimizer, weights, rate, settings.momentum)
-            if total == len(self.plans)
-            else PlacedAdam(weights, rate, first, total)
-        )
+        groups = self.network.parameter_groups()
+        placed = None if total == len(self.plans) else PlacedWeights(groups, place, total)
+        weights = list(self.network.parameters())
+        if placed is not None:
+            groups = placed.groups
+            weights = [parameter for group in groups for parameter in group]
         self.stepper = PrimalDual(
-            self.network.parameter_groups(),
-            optimizer,
+            groups,
+            make_optimizer(settings.optimizer, weights, settings.learning_rate, settings.momentum),
             self.multipliers,
             l2=settings.l2,
             clip=settings.clip,
+            placed=placed,
         )
 
     def run(self, on_progress: Callable[[Progress], None] | None, checkpoint: Checkpoint | None) -> Trained:

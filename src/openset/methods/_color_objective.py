@@ -67,7 +67,7 @@ class PaperObjective(Objective):
         logits, y = (_at(place, len(self._groups) * self._members, part) for part in (
             torch.cat([classes, novelty], dim=-1), batch.y,
         ))  # fmt: skip
-        of_classes, of_novelty = logits.split([classes.shape[-1], novelty.shape[-1]], dim=-1)
+        of_classes, of_novelty = logits.tensor_split([classes.shape[-1]], dim=-1)
         objective, recall = ConstrainedLoss.apply(  # type: ignore[no-untyped-call]
             of_classes, of_novelty, y, self._class_loss_weight, sharpness
         )

@@ -36,7 +36,7 @@ def test_the_summary_holds_the_answer(result):
 
 def test_color_proves_a_clear_class_and_says_under_which_assumption(color):
     summary, text = color.summary, " ".join(color.summary().split())
-    assert summary.verdict.code == summary.novelty_test.code == "probable", "forty rows prove it for 8, not for 16"
+    assert summary.verdict.code == summary.novelty_test.code == "probable", "forty rows: not for 16"
     assert summary.novelty_test.p_value <= 0.01 and summary.novelty_test.max_density_ratio == 8
     assert summary.parameters["max_density_ratio"] == 8 and summary.novel_fraction.max_density_ratio == 8
     assert list(summary.novel_fraction.profile) == ["1", "3", "8", "12", "30"]

@@ -46,8 +46,8 @@ def suite_table(results: Results) -> Table:
     )
 
 
-def suite_tests_table(results: Results) -> Table:
-    """The default against every other method by cell: mean differences over seeds, and paired tests."""
+def suite_tests_table(results: Results) -> Table | None:
+    """The default against every other method by cell, if there is one: mean differences, and paired tests."""
     metrics = [metric for metric in results.spec.metrics if metric in _JUDGED]
     sections = [
         Section(f"Against {label}: {title}", tuple(_differences(blocks, label, metrics)))
@@ -55,6 +55,8 @@ def suite_tests_table(results: Results) -> Table:
         if label != REFERENCE
         for title, blocks in _parts(results).items()
     ]
+    if not sections:
+        return None
     headings = ("cell", *(text for metric in metrics for text in (f"Δ {METRICS[metric]}", "p")))
     note = (
         "Δ: mean gain of the default over seeds. p: paired t-test over seeds, two-sided, Holm-corrected over the "

@@ -17,14 +17,12 @@ from itertools import islice
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 
-from openset._utils.extras import require
 from openset.bench.execute import execute_on_one_thread
 from openset.bench.runs import Run, RunResult
+from openset.cluster.ray_cluster import ray_cluster
 
 ATTEMPTS = 2
 """A run whose worker died is tried once more; if that worker dies too, the run has failed."""
-_LOCAL_OBJECT_STORE = 100 * 2**20
-"""Bytes: results are a few numbers, so a local cluster needs little shared memory."""
 
 
 def local_results(
@@ -120,22 +118,7 @@ def ray_results(
     Uses the cluster at ``RAY_ADDRESS``, or starts a local one with ``jobs`` CPUs. Every node needs openset, and
     the data folder at the same path. Needs the extra ``ray``.
     """
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    # the future default of Ray, which warns on every start without it
-    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
-    ray = require("ray", "--on ray", "ray")
-    if os.environ.get("RAY_ADDRESS"):
-        ray.init(log_to_driver=False)
-    else:
-        # Ray's default niceness is 15: on a busy machine its workers would hardly run
-        os.environ.setdefault("RAY_worker_niceness", "0")
-        ray.init(
-            num_cpus=jobs,
-            include_dashboard=False,
-            log_to_driver=False,
-            object_store_memory=_LOCAL_OBJECT_STORE,
-        )
-    try:
+    with ray_cluster(jobs) as ray:
         task = ray.remote(num_cpus=1, max_retries=ATTEMPTS - 1)(execute_on_one_thread)
         pending = {task.remote(run, data_dir): run for run in runs}
         in_order = iter(runs)
@@ -151,5 +134,3 @@ def ray_results(
             yield run, result
             for following in islice(in_order, 1):  # Ray does not tell which task it starts; they start in order
                 on_start(following)
-    finally:
-        ray.shutdown()

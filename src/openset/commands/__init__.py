@@ -7,6 +7,7 @@ import typer
 from openset.commands.demo import demo
 from openset.commands.export import export
 from openset.commands.fit import fit
+from openset.commands.ids import ids
 from openset.commands.look import compare, evaluate, inspect, report
 from openset.commands.promote import promote
 from openset.commands.review import review
@@ -25,6 +26,7 @@ def add_commands(app: typer.Typer) -> None:
         promote,
         score,
         watch,
+        ids,
         report,
         inspect,
         compare,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -69,6 +71,7 @@ def fit(
     ] = None,
     skip_bad: SkipBad = None,
     ignore_target_labels: IgnoreTargetLabels = None,
+    on: Annotated[str, typer.Option(metavar="WHERE", help="Train here (local) or on ray.")] = "local",
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a run that is in RUN.")] = False,
     quiet: Quiet = False,
     verbose: Verbose = False,
@@ -97,6 +100,9 @@ def fit(
     for later batches, and settings.toml, which repeats the run:
     openset fit --settings RUN/settings.toml --out AGAIN
 
+    With --on ray the groups of networks that color trains are tasks of the cluster
+    at RAY_ADDRESS, or of a local one; the run is the same, bit for bit.
+
     Exit codes: 0 done, 2 wrong input or usage, 1 anything else, 130 interrupted.
 
     Examples:
@@ -119,13 +125,31 @@ def fit(
 
         from openset.pipeline.run import run_with
 
-        result = run_with(asked, asked.source, asked.target, progress=not quiet)
+        with _training(on):
+            result = run_with(asked, asked.source, asked.target, progress=not quiet)
         result.save(out, overwrite=overwrite)
         if as_json:
             show_json(result.summary.to_dict())
         elif not quiet:
             show_text(result.summary())
             show_text(_closing(result.summary, out, verbose))
+
+
+@contextmanager
+def _training(on: str) -> Iterator[None]:
+    """Where networks are trained; a method that has nothing to share out is told of, after it ran here."""
+    from openset._utils.params import check_choice
+
+    check_choice("on", on, ("local", "ray"))
+    if on == "local":
+        yield
+        return
+    from openset.cluster.ray_fit import groups_on_ray
+
+    with groups_on_ray() as groups:
+        yield
+    if not groups.tasks:
+        typer.echo("note: there are not several groups of networks to train, so Ray was not used.", err=True)
 
 
 def _missing(asked: RunSettings) -> str:

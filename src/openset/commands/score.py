@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -18,15 +17,23 @@ from openset.commands.console import (
     show_text,
 )
 from openset.commands.options import AllowDownload, Carry, split_columns
+from openset.errors import Parameter, ParameterError
 
 
 def score(
     context: typer.Context,
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder that 'openset fit' wrote.")],
-    data: Annotated[Path, typer.Argument(metavar="DATA", help="Rows to score, with the run's columns.")],
-    out: Annotated[Path, typer.Option(help="File to write; its extension says the format.")],
+    run: Annotated[str, typer.Argument(metavar="RUN", help="Folder that 'openset fit' wrote.")],
+    data: Annotated[str, typer.Argument(metavar="DATA", help="Rows to score, with the run's columns.")],
+    out: Annotated[str, typer.Option(help="File to write, or a folder (with / at the end) for parts.")],
     id: Annotated[str | None, typer.Option(metavar="COL", help="Another id column than the run's.")] = None,
     carry: Carry = None,
+    shard: Annotated[
+        str | None, typer.Option(metavar="I/N", help="Score every N-th part from the I-th on, from 0.")
+    ] = None,
+    format: Annotated[
+        str | None, typer.Option(metavar="EXT", help="Format of parts.", show_default="that of DATA")
+    ] = None,
+    on: Annotated[str, typer.Option(metavar="WHERE", help="Score parts here (local) or on ray.")] = "local",
     fdr: Annotated[
         float | None, typer.Option(help="Mark rows to list at this false discovery rate; reads DATA twice.")
     ] = None,
@@ -64,38 +71,78 @@ def score(
     on average, if known rows are at most --max-density-ratio times as common as
     in the source.
 
+    With a folder as --out, each part of DATA (a file, a folder, a pattern) gives a
+    part of the same name. DATA, RUN and --out may be s3://, gs:// or hdfs://. Parts
+    that are there are skipped, so a killed call is continued by the same call;
+    _SUCCESS comes last. With --shard 0/4 to 3/4 four machines share the parts; with
+    --on ray a cluster does. The bytes are the same. Ids are checked in each part;
+    'openset ids OUT/' checks them across parts.
+
     With --csv-safe ids and labels that begin like a formula (= + - @) get an
     apostrophe before them, for a CSV file that others open in a spreadsheet.
 
     Exit codes: 0 done, 3 too many rows called new, 2 wrong input or usage, 1
     anything else, 130 interrupted.
 
-    Example: openset score run march.parquet --out march_scored.parquet
+    Examples:
+
+    openset score run march.parquet --out march_scored.parquet
+
+    openset score run 's3://bucket/in/*.parquet' --out s3://bucket/out/ --shard 0/4
     """
     with helpful_errors(verbose, context), downloads(allow_download):
         from openset._utils.params import check_number
 
         if fail_if_novel is not None:
             check_number("fail_if_novel", fail_if_novel, high=1.0)
-        from openset.pipeline.score import score as score_data
+        columns: dict[str, Any] = {
+            "id": id,
+            "carry": split_columns(carry),
+            "csv_safe": csv_safe,
+            "progress": not quiet,
+        }
+        answer: Any
+        if _is_folder(out):
+            from openset.cluster.score import score_parts
 
-        answer = score_data(
-            run,
-            data,
-            out,
-            id=id,
-            carry=split_columns(carry),
-            fdr=fdr,
-            max_density_ratio=max_density_ratio,
-            csv_safe=csv_safe,
-            progress=not quiet,
-        )
-        failed = fail_if_novel is not None and answer.called_share.value > fail_if_novel
+            if fdr is not None:
+                raise ParameterError(
+                    Parameter("fdr", fdr),
+                    " ranks all rows together, and parts are scored one by one: name a file.",
+                )
+            parts = score_parts(run, data, out, shard=shard, format=format, on=on, **columns)
+            answer, whole, written = parts.answer, parts.to_dict(), parts()
+        else:
+            _refuse_for_one_file(shard, format, on)
+            from openset.cluster.one_file import score_file
+
+            answer = score_file(run, data, out, fdr=fdr, max_density_ratio=max_density_ratio, **columns)
+            whole, written = answer.to_dict(), f"{answer()}\n\n{answer.rows} rows written to {out}."
+        share = 0.0 if answer is None else answer.called_share.value
+        failed = fail_if_novel is not None and share > fail_if_novel
         if as_json:
-            show_json({**answer.to_dict(), "out": str(out), "fail_if_novel": fail_if_novel, "failed": failed})
+            show_json({**whole, "out": out, "fail_if_novel": fail_if_novel, "failed": failed})
         elif not quiet:
-            show_text(f"{answer()}\n\n{answer.rows} rows written to {out}.")
+            show_text(written)
         if failed:
             called = f"{answer.called_novel} of {answer.rows} rows are called new"
             typer.echo(f"too many new rows: {called}, more than --fail-if-novel {fail_if_novel:g}.", err=True)
             raise typer.Exit(TOO_MANY_NOVEL)
+
+
+def _is_folder(out: str) -> bool:
+    """Whether parts are asked for: a name with a slash at its end, or a folder that is there."""
+    from openset.cluster.folders import is_remote, local_path
+
+    return out.endswith("/") or (not is_remote(out) and local_path(out).is_dir())
+
+
+def _refuse_for_one_file(shard: str | None, format: str | None, on: str) -> None:
+    for name, given, default in (("shard", shard, None), ("format", format, None), ("on", on, "local")):
+        if given != default:
+            raise ParameterError(
+                Parameter(name, given),
+                " is for parts: name a folder, with / at its end, as ",
+                Parameter("out"),
+                ".",
+            )

@@ -43,8 +43,14 @@ def writing_table(path: Path, *, csv_safe: bool = False) -> Iterator[Write]:
     ...     (Path(folder) / "rows.csv").read_text().split()
     ['"id","name"', '1,"a"', '2,"b"']
     """
-    opener = _opener(path)
-    with replacing(path) as temporary, opener(temporary) as write:
+    with replacing(path) as temporary, table_writer(path, temporary, csv_safe=csv_safe) as write:
+        yield write
+
+
+@contextmanager
+def table_writer(path: Path, into: Path, *, csv_safe: bool = False) -> Iterator[Write]:
+    """Like :func:`writing_table`, into another file than ``path``, which tells the format; not atomic."""
+    with _opener(path)(into) as write:
         yield _without_formulas(write) if csv_safe else write
 
 
@@ -54,6 +60,16 @@ def check_writable(path: Path, *, csv_safe: bool = False) -> None:
     check_parent(path)
     if csv_safe and not extension(path).startswith((".csv", ".tsv")):
         raise ParameterError(Parameter("csv_safe", True), f" is for CSV files, and {path} is none: leave it out.")
+
+
+def check_format(path: Path, *advice: str | Parameter) -> None:
+    """Raise an error unless tables of this extension can be written; ``advice`` is a part of the message."""
+    try:
+        _opener(path)
+    except ValueError as error:
+        if not advice:
+            raise
+        raise ParameterError(str(error).rstrip("."), *advice, ".") from None
 
 
 def _without_formulas(write: Write) -> Write:
@@ -93,7 +109,7 @@ def _arrow_writer(open_sink: Callable[[Path, Any, ExitStack], Any]) -> Any:
 
         def write(columns: Columns) -> None:
             nonlocal sink, schema
-            arrays = {name: _as_arrow(column) for name, column in columns.items()}
+            arrays = {name: as_arrow(column) for name, column in columns.items()}
             if sink is None:
                 schema = pa.schema([(name, array.type) for name, array in arrays.items()])
                 sink = open_sink(path, schema, files)
@@ -117,7 +133,7 @@ def _arrow_writer(open_sink: Callable[[Path, Any, ExitStack], Any]) -> Any:
     return opened
 
 
-def _as_arrow(column: Any) -> Any:
+def as_arrow(column: Any) -> Any:
     """An Arrow array; whole numbers that no Arrow type holds together, below 0 and from 2**63 on, as text."""
     import pyarrow as pa
 

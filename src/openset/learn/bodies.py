@@ -35,12 +35,12 @@ class DropoutMasks:
     """Dropout masks from one random stream per member, so that a member trains the same alone or with others.
 
     Eight random bits decide an element, so a rate is rounded to a multiple of 1/256 (0.2 becomes 0.199).
-    ``rates`` gives each member its own rate, instead of the network's.
+    ``rates`` gives each member its own rate, instead of the network's; its factor is then one of the rows.
     """
 
     def __init__(self, seeds: Sequence[np.random.SeedSequence], rates: Sequence[float] | None = None) -> None:
         self._streams = [np.random.SFC64(seed) for seed in seeds]
-        self._rates = None if rates is None or len(set(rates)) == 1 else tuple(rates)
+        self._rates = None if rates is None else tuple(rates)
         self._scales = torch.tensor([_scale_of(rate) for rate in self._rates or ()]).view(-1, 1, 1)
 
     def state(self) -> list[StreamState]:

@@ -83,6 +83,10 @@ class Objective(ABC):
         """Return a judgement of every member; members with equal keys keep the same step."""
         return [self.judge_member(of_member) for of_member in validation]
 
+    def by_group(self) -> list[tuple[int, Objective]]:
+        """Return groups of members that could be trained apart: how many, and their objective; one is all."""
+        return []
+
     def adapt(self, validation: Validation, target_rows: Rows, score_target: ScoreTarget) -> bool:
         """Update the objective from one member's outputs before it is judged; called only if ``adapts`` is True.
 

@@ -68,7 +68,8 @@ def restore_optimizer(optimizer: torch.optim.Optimizer, state: Mapping[str, Any]
 class Multipliers:
     """One non-negative multiplier for each member and constraint, which grows while its constraint is violated.
 
-    ``bounds`` has the largest value for each member. A constraint that is hard to meet then becomes a penalty of
+    ``bounds`` has the largest value for each member; ``place`` is that of the members that are trained here, if
+    others are trained elsewhere. A constraint that is hard to meet then becomes a penalty of
     that weight, and no multiplier grows without limit.
 
     Adam is implemented here, because for a dozen numbers calling an optimiser class costs more than the step.
@@ -84,40 +85,46 @@ class Multipliers:
         optimizer: str,
         learning_rate: float,
         device: str = "cpu",
+        place: slice | None = None,
     ) -> None:
         # float64, because thousands of small steps must add up exactly
         self._bounds = torch.tensor(bounds, dtype=torch.float64, device=device)[:, None]
-        self.values = self._bounds.clamp(max=1).repeat(1, constraints)
+        self._all = self._bounds.clamp(max=1).repeat(1, constraints)
+        self._place = slice(None) if place is None else place
+        self.values = self._all[self._place]
         """(members, constraints), starting at 1 or at the member's bound, whichever is smaller"""
         self._adam = optimizer == "adam"
         self._rate = learning_rate
-        self._mean, self._square = torch.zeros_like(self.values), torch.zeros_like(self.values)
+        self._mean, self._square = torch.zeros_like(self._all), torch.zeros_like(self._all)
         self._steps = 0
 
     def state(self) -> dict[str, Any]:
         """Return multipliers, Adam's moments and its number of steps."""
-        tensors = (self.values, self._mean, self._square)
+        tensors = (self._all, self._mean, self._square)
         return {"tensors": [tensor.cpu().numpy() for tensor in tensors], "steps": self._steps}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Restore what ``state()`` returned."""
-        for tensor, stored in zip((self.values, self._mean, self._square), state["tensors"], strict=True):
+        for tensor, stored in zip((self._all, self._mean, self._square), state["tensors"], strict=True):
             tensor.copy_(torch.from_numpy(stored))
         self._steps = state["steps"]
 
     def ascend(self, violation: Tensor) -> None:
         """Ascend on the violation, then project to 0 ≤ λ ≤ bound."""
         violation = violation.detach().to(self.values.dtype)
+        if len(violation) < len(self._all):
+            own, violation = violation, torch.zeros_like(self._all)
+            violation[self._place] = own
         if self._adam:
             first, second = self._DECAY
             self._steps += 1
             self._mean.lerp_(violation, 1 - first)
             self._square.lerp_(violation * violation, 1 - second)
             size = (self._square / (1 - second**self._steps)).sqrt_().add_(self._EPSILON)
-            self.values.addcdiv_(self._mean, size, value=self._rate / (1 - first**self._steps))
+            self._all.addcdiv_(self._mean, size, value=self._rate / (1 - first**self._steps))
         else:
-            self.values.add_(violation, alpha=self._rate)
-        torch.minimum(self.values.clamp_(min=0), self._bounds, out=self.values)
+            self._all.add_(violation, alpha=self._rate)
+        torch.minimum(self._all.clamp_(min=0), self._bounds, out=self._all)
 
 
 @dataclass(frozen=True)
@@ -135,6 +142,33 @@ class ParameterGroup:
             yield from parameters
 
 
+class PlacedWeights:
+    """The weights of some members at their place among those of all members, which are 0.
+
+    The rounding of fused and vectorised kernels depends on where a number lies in its tensor. So members that
+    are trained without the others are stepped at their place, and get the very weights that they get with them.
+    """
+
+    def __init__(self, groups: Sequence[ParameterGroup], place: slice, total: int) -> None:
+        self._place, self._pairs = place, list[tuple[nn.Parameter, nn.Parameter]]()
+        self.groups = [ParameterGroup([self._placed(own, total) for own in group.stacked]) for group in groups]
+
+    def _placed(self, own: nn.Parameter, total: int) -> nn.Parameter:
+        whole = nn.Parameter(torch.zeros(total, *own.shape[1:], device=own.device))
+        whole.data[self._place] = own.detach()
+        own.data = whole.data[self._place]  # one memory: a step changes both
+        self._pairs.append((own, whole))
+        return whole
+
+    def take_gradients(self) -> None:
+        """Put the gradients of the members' own weights at their place; those of the others are 0."""
+        for own, whole in self._pairs:
+            assert own.grad is not None
+            whole.grad = torch.zeros_like(whole)
+            whole.grad[self._place] = own.grad
+            own.grad = None
+
+
 class PrimalDual:
     """Simultaneous gradient descent on weights and ascent on multipliers.
 
@@ -150,8 +184,9 @@ class PrimalDual:
         *,
         l2: float = 0.0,
         clip: float | None = None,
+        placed: PlacedWeights | None = None,
     ) -> None:
-        self._groups = list(groups)
+        self._groups, self._placed = list(groups), placed
         self.optimizer, self.multipliers = optimizer, multipliers
         self._l2, self._clip = l2, clip
 
@@ -165,6 +200,8 @@ class PrimalDual:
             lagrangian = lagrangian + (weight * terms.proxy_violation).sum()
         lagrangian.backward()  # type: ignore[no-untyped-call]
         with torch.no_grad():
+            if self._placed is not None:
+                self._placed.take_gradients()
             for group in self._groups:
                 self._add_l2(group)
                 self._clip_per_member(group)

@@ -30,6 +30,7 @@ from openset.learn.network import Network
 from openset.learn.objective import Objective, Validation
 from openset.learn.primal_dual import (
     Multipliers,
+    PlacedWeights,
     PrimalDual,
     Terms,
     make_optimizer,
@@ -53,6 +54,14 @@ class MemberPlan:
     multiplier_bound: float = math.inf
     """Largest value of its multipliers."""
     dropout: float = 0.0
+
+
+@dataclass(frozen=True)
+class Among:
+    """All members of a fit, and the first of those that are trained here: they end as if all were."""
+
+    plans: Sequence[MemberPlan]
+    first: int = 0
 
 
 @dataclass(frozen=True)
@@ -160,12 +169,14 @@ class _Run:
         target: ScaledRows | None,
         settings: Settings,
         backbone: Any,
+        among: Among | None = None,
     ) -> None:
         self.objective, self.plans, self.settings = objective, plans, settings
+        self.among = Among(plans) if among is None else among
         self.data, self.y = (source, y, target), y
         self.source, self.target = source.scaled_once(), None if target is None else target.scaled_once()
-        n_source = max(len(plan.source_train) for plan in plans)
-        n_target = max(len(plan.target_train) for plan in plans)
+        n_source = max(len(plan.source_train) for plan in self.among.plans)
+        n_target = max(len(plan.target_train) for plan in self.among.plans)
         epoch = paper_epoch(n_source, n_target, settings.batch_size)
         self.max_steps = settings.max_steps or PAPER_EPOCHS * epoch
         self.evaluate_every = min(settings.evaluate_every or epoch, self.max_steps)
@@ -174,7 +185,8 @@ class _Run:
         seeds = [[child_seed(plan.seed, i) for i in range(5)] for plan in plans]
         self._build_network(backbone, [s[0] for s in seeds])
         self.ledger = Ledger(len(plans), objective.n_constraints, settings.tol)
-        self.masks = DropoutMasks([s[1] for s in seeds], [plan.dropout for plan in plans])
+        differ = len({plan.dropout for plan in self.among.plans}) > 1
+        self.masks = DropoutMasks([s[1] for s in seeds], [plan.dropout for plan in plans] if differ else None)
         self.batches = Batches(
             self.source,
             y,
@@ -195,7 +207,7 @@ class _Run:
             bodies=objective.bodies,
             n_features=source.array.shape[-1],
             hidden=self.settings.hidden if template is None else output_shape(template, source.row_shape)[-1],
-            dropout=max(plan.dropout for plan in self.plans),
+            dropout=max(plan.dropout for plan in self.among.plans),
             members=len(self.plans),
             kinds=objective.head_kinds,
             body_kinds=objective.body_kinds,
@@ -206,25 +218,38 @@ class _Run:
 
     def _build_stepper(self) -> None:
         settings, n_constraints = self.settings, self.objective.n_constraints
-        bounds = [plan.multiplier_bound for plan in self.plans]
+        first, total = self.among.first, len(self.among.plans)
+        place = slice(first, first + len(self.plans))
+        bounds = [plan.multiplier_bound for plan in self.among.plans]
         self.multipliers = (
             Multipliers(
-                bounds, n_constraints, settings.dual_optimizer, settings.dual_learning_rate, settings.device
+                bounds,
+                n_constraints,
+                settings.dual_optimizer,
+                settings.dual_learning_rate,
+                settings.device,
+                place,
             )
             if n_constraints
             else None
         )
+        groups = self.network.parameter_groups()
+        placed = None if total == len(self.plans) else PlacedWeights(groups, place, total)
         weights: list[Any] = list(self.network.parameters())
+        if placed is not None:
+            groups = placed.groups
+            weights = [parameter for group in groups for parameter in group]
         self.schedule = as_schedule(settings.backbone_schedule)
-        if self.schedule is not None:
+        if self.schedule is not None:  # of a backbone, whose groups are never trained apart
             weights = apply_schedule(self.network, self.schedule, settings.learning_rate)
         self.rates = [group["lr"] for group in weights] if self.schedule is not None else []
         self.stepper = PrimalDual(
-            self.network.parameter_groups(),
+            groups,
             make_optimizer(settings.optimizer, weights, settings.learning_rate, settings.momentum),
             self.multipliers,
             l2=settings.l2,
             clip=settings.clip,
+            placed=placed,
         )
 
     def run(self, on_progress: Callable[[Progress], None] | None, checkpoint: Checkpoint | None) -> Trained:
@@ -237,15 +262,26 @@ class _Run:
         if on_progress is not None:
             on_progress(Progress(ledger.step, self.max_steps, {}))
         while not self.is_over():
-            ledger.step += 1
-            ledger.interval.add(self.step())
-            if ledger.step % self.evaluate_every and ledger.step not in (self.warm_up, self.max_steps):
-                continue
-            self.evaluate()
+            self.advance()
             if checkpoint is not None:
                 checkpoint.save(self.state, last=self.is_over())
             if on_progress is not None:
                 on_progress(Progress(ledger.step, self.max_steps, ledger.history[-1]))
+        return self.trained()
+
+    def advance(self) -> None:
+        """Train to the next evaluation point, and judge every member there."""
+        ledger = self.ledger
+        while True:
+            ledger.step += 1
+            ledger.interval.add(self.step())
+            if not ledger.step % self.evaluate_every or ledger.step in (self.warm_up, self.max_steps):
+                break
+        self.evaluate()
+
+    def trained(self) -> Trained:
+        """Return what was trained so far: each member's best network."""
+        ledger = self.ledger
         return Trained(
             architecture=self.architecture,
             weights=self.best.arrays(),

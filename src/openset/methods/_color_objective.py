@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -42,6 +43,7 @@ class PaperObjective(Objective):
         self.n_constraints = len(grid)
         self._grid, self._fpr, self._class_loss_weight = grid, fpr, class_loss_weight
         self._groups, self._members = tuple(groups), members
+        self._alone: int | None = None
         self._on_device: tuple[Tensor, Tensor] | None = None
 
     def terms(self, network: Network, batch: Batch, masks: DropoutMasks) -> Terms:
@@ -55,10 +57,21 @@ class PaperObjective(Objective):
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         classes, novelty = joint_outputs(network, batch, masks)
         wanted, sharpness = self._constants(novelty)
+        if self._alone is None:
+            objective, recall = ConstrainedLoss.apply(  # type: ignore[no-untyped-call]
+                classes, novelty, batch.y, self._class_loss_weight, sharpness
+            )
+            return objective, wanted - recall, novelty, wanted
+        # rounding depends on where a number lies in its tensor, so that of all groups is made
+        place = slice(self._alone * self._members, (self._alone + 1) * self._members)
+        logits, y = (_at(place, len(self._groups) * self._members, part) for part in (
+            torch.cat([classes, novelty], dim=-1), batch.y,
+        ))  # fmt: skip
+        of_classes, of_novelty = logits.tensor_split([classes.shape[-1]], dim=-1)
         objective, recall = ConstrainedLoss.apply(  # type: ignore[no-untyped-call]
-            classes, novelty, batch.y, self._class_loss_weight, sharpness
+            of_classes, of_novelty, y, self._class_loss_weight, sharpness
         )
-        return objective, wanted - recall, novelty, wanted
+        return objective[place], wanted - recall[place], novelty, wanted
 
     def _constants(self, novelty: Tensor) -> tuple[Tensor, Tensor]:
         """Return candidate recalls and each member's sharpness, on the device of the logits."""
@@ -103,10 +116,20 @@ class PooledObjective(PaperObjective):
         objective, violation, _, _ = self._soft_terms(network, batch, masks)
         return Terms(objective, proxy_violation=violation)
 
+    def by_group(self) -> list[tuple[int, Objective]]:
+        """Return the objective of each group: groups share nothing but the step at which all stop."""
+        return [(self._members, self._of_group(number)) for number in range(len(self._groups))]
+
+    def _of_group(self, number: int) -> PooledObjective:
+        alone = copy.copy(self)
+        alone._alone = number
+        return alone
+
     def judge(self, validation: Sequence[Validation]) -> list[Judgement]:
         """Judge all members of a group by one key, and return the table of their heads once."""
         judgements = []
-        for number, group in enumerate(self._groups):
+        groups = self._groups if self._alone is None else self._groups[self._alone : self._alone + 1]
+        for number, group in enumerate(groups):
             members = validation[number * self._members : (number + 1) * self._members]
             settings = {name: np.full(self.n_constraints, value) for name, value in group._asdict().items()}
             heads = {**self._pooled(members), **settings}
@@ -137,3 +160,10 @@ class PooledObjective(PaperObjective):
             "feasible": value > 0,
             "value": value,
         }
+
+
+def _at(place: slice, total: int, values: Tensor) -> Tensor:
+    """Values of some members at their place among those of all members, which are 0."""
+    whole = torch.zeros(total, *values.shape[1:], dtype=values.dtype, device=values.device)
+    whole[place] = values
+    return whole

@@ -23,10 +23,11 @@ from openset.base import OpenSetClassifier
 from openset.learn.backbones import template_of
 from openset.learn.batches import ScaledRows, head_outputs
 from openset.learn.checkpoint import remove_checkpoint
+from openset.learn.groups import train_anywhere
 from openset.learn.network import Network, onnx_outputs
 from openset.learn.objective import Objective
 from openset.learn.seeds import child_seed
-from openset.learn.train import MemberPlan, Progress, Settings, Trained, train
+from openset.learn.train import MemberPlan, Progress, Settings, Trained
 from openset.methods._heads import FitHeads, FittedNetwork, HeadOutputs, References, RowOutputs
 from openset.methods._known_classes import ClassObjective
 from openset.methods._presets import WIDE, Group
@@ -242,7 +243,7 @@ class NetworkBase(OpenSetClassifier):
                 note = f"loss {progress.metrics['loss']:.4g}" if progress.metrics else ""
                 update(progress.step, progress.max_steps, note)
 
-            return train(
+            return train_anywhere(
                 objective,
                 plans,
                 source,

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from openset._utils.text import listed, shortened, wrapped
 from openset.align.moved_since_fit import FEWEST, MoveSinceFit, find_move_since_fit, most_moved_features
-from openset.data.readers.source import Source
 from openset.data.readers.tables import holds_row_numbers
 from openset.pipeline.batch_facts import BatchFacts
 from openset.pipeline.fit_profile import Columns, FitProfile
@@ -144,8 +144,20 @@ class BatchAnswer:
         return lines
 
 
+class HasColumns(Protocol):
+    """Data whose columns hold numbers, vectors or other values; ``typed`` is False for CSV."""
+
+    @property
+    def kinds(self) -> Mapping[str, str]:
+        """What each column holds."""
+
+    @property
+    def typed(self) -> bool:
+        """Whether the file says so."""
+
+
 def answer_of(
-    facts: BatchFacts, profile: FitProfile | None, fit: ResultSummary, data: Source, id: str | None
+    facts: BatchFacts, profile: FitProfile | None, fit: ResultSummary, data: HasColumns, id: str | None
 ) -> BatchAnswer:
     """The answer for a batch of these facts, read from ``data`` with the id column ``id``."""
     low, high = binomial_interval(facts.called_novel, facts.rows, CONFIDENCE)

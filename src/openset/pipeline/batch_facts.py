@@ -46,11 +46,13 @@ class BatchFacts:
 class FactCounter:
     """Counts the facts of a batch, part by part; ``profile`` is what its rows are compared with.
 
-    :meth:`facts_of` may be called in any thread; :meth:`add` then adds what it returned.
+    :meth:`facts_of` may be called in any thread; :meth:`add` then adds what it returned. ``sample_rows`` is the
+    size of the sample. Parts whose rows are all numbered from 0 need a ``seed`` each.
     """
 
-    def __init__(self, profile: FitProfile | None) -> None:
+    def __init__(self, profile: FitProfile | None, *, sample_rows: int = SAMPLE_ROWS, seed: int = _SEED) -> None:
         self._profile = profile
+        self._sample_rows, self._seed = sample_rows, seed
         self._facts: BatchFacts | None = None
         self._last_key = int(np.iinfo(np.uint64).max)
 
@@ -72,7 +74,7 @@ class FactCounter:
             called,
             None if ranges is None or made.values is None else count_outside(made.values, ranges),
             # the last key of some parts ago only lets more rows through, and joining leaves them out
-            draw_sample(X, numbers, SAMPLE_ROWS, seed=_SEED, last_key=self._last_key),
+            draw_sample(X, numbers, self._sample_rows, seed=self._seed, last_key=self._last_key),
             made.notes,
         )
 

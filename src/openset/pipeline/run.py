@@ -32,7 +32,7 @@ from openset.pipeline.explain import Explanation, explain, find_groups
 from openset.pipeline.gate import NamedColumns, run_gate
 from openset.pipeline.load import RunData, read_data, read_fitted
 from openset.pipeline.result import FEATURES, SCORED, Result, load_model, read_summary
-from openset.pipeline.score import BATCH_ROWS, scored_batches, scoring_threads
+from openset.pipeline.scored_batches import BATCH_ROWS, scored_batches, scoring_threads
 from openset.pipeline.scored_file import AllRows, ScoredFile, write_all
 from openset.pipeline.scored_table import (
     ScoredTable,

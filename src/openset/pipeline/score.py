@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
 from os import PathLike
@@ -13,26 +12,16 @@ from typing import Any
 
 from openset._utils.files import check_not_input
 from openset._utils.progress import progress_bar
-from openset._utils.threads import mapped_ahead, one_ahead, torch_on_one_thread
 from openset.data.readers.open import open_source
-from openset.data.readers.records import Records
 from openset.data.writer import check_writable, writing_table
 from openset.errors import Parameter, ParameterError
-from openset.features.fitted import read_features
-from openset.features.maker import FeatureMaker
-from openset.methods._network import NetworkClassifier
 from openset.pipeline.batch_answer import BatchAnswer, answer_of
-from openset.pipeline.batch_facts import BatchFacts, FactCounter
-from openset.pipeline.fit_profile import read_profile
-from openset.pipeline.load import stream
-from openset.pipeline.result import FEATURES, PROFILE, load_model, read_summary
+from openset.pipeline.batch_facts import FactCounter
+from openset.pipeline.loaded_run import LoadedRun
+from openset.pipeline.scored_batches import BATCH_ROWS
 from openset.pipeline.scored_file import count_values
-from openset.pipeline.scored_table import ScoredTable, assumed_ratio, predictions, scored_table
-from openset.pipeline.settings import RunSettings
+from openset.pipeline.scored_table import ScoredTable, assumed_ratio
 from openset.stats.p_values import largest_p_value
-
-BATCH_ROWS = 8192
-"""Small enough that the memory of one batch serves the next: fresh pages cost more than reading into them."""
 
 
 def score(
@@ -69,33 +58,24 @@ def score(
     if max_density_ratio is not None and fdr is None:
         given = Parameter("max_density_ratio", max_density_ratio)
         raise ParameterError(given, " does nothing without ", Parameter("fdr"), ": give both.")
-    summary, profile = read_summary(run), read_profile(Path(run) / PROFILE)
-    settings = summary.settings
-    ratio = settings.max_density_ratio if max_density_ratio is None else max_density_ratio
-    carried = (carry,) if isinstance(carry, str) else None if carry is None else tuple(carry)
-    id = settings.id if id is None else id
-    settings = replace(settings, fdr=fdr, max_density_ratio=ratio, id=id, carry=carried)
     check_writable(Path(out), csv_safe=csv_safe)
     check_not_input(Path(out), run, data)
     source = open_source(data)
-    fitted = read_features(Path(run) / FEATURES)
-    batches = stream(settings, source, batch_rows, fitted)
-    model, maker = load_model(run), FeatureMaker(settings.encoder, fitted=fitted)
-    counter = FactCounter(profile)
+    loaded = LoadedRun.load(run, id=id, carry=carry, fdr=fdr, max_density_ratio=max_density_ratio)
+    batches = loaded.batches(source, batch_rows)
+    counter = FactCounter(loaded.profile)
     write = partial(_write, partial(writing_table, Path(out), csv_safe=csv_safe), progress)
-    with scoring_threads(model, settings) as workers:
+    with loaded.threads() as workers:
         if fdr is None:
-            write(scored_batches(model, maker, batches, workers, counter, settings.id))
+            write(loaded.tables(batches, workers, counter))
         else:
-            first = scored_batches(model, maker, batches, workers, FactCounter(None), settings.id)
-            seen = _count_p_values(first, progress)
-            assumed = assumed_ratio(model, ratio)
+            seen = _count_p_values(loaded.tables(batches, workers, FactCounter(None)), progress)
+            assumed = assumed_ratio(loaded.model, loaded.settings.max_density_ratio)
             limit = largest_p_value(list(seen), list(seen.values()), fdr, max_density_ratio=assumed)
-            second = stream(settings, source, batch_rows, fitted)
-            again = scored_batches(model, maker, second, workers, counter, settings.id)
+            again = loaded.tables(loaded.batches(source, batch_rows), workers, counter)
             marked = (replace(scored, novel_at_fdr=scored.p_value <= limit) for scored in again)
             write(marked, expected=seen.total())
-    return answer_of(counter.facts, profile, summary, source, settings.id)
+    return answer_of(counter.facts, loaded.profile, loaded.summary, source, loaded.settings.id)
 
 
 def _count_p_values(tables: Iterator[ScoredTable], progress: bool) -> Counter[float]:
@@ -118,42 +98,3 @@ def _write(opened: Any, progress: bool, tables: Iterator[ScoredTable], expected:
             update(done, None, "rows")
         if expected is not None and done != expected:
             raise ValueError(f"the data gave {expected} rows at first and {done} when read again.")
-
-
-def scoring_threads(model: Any, settings: RunSettings) -> AbstractContextManager[int]:
-    """How many batches are scored at a time, torch on one thread for each.
-
-    Encoders take far longer than reading does, and get every core; so do methods with no network.
-    """
-    reads_numbers = settings.text is None and settings.image is None
-    on_one_thread = reads_numbers and isinstance(model, NetworkClassifier)
-    return torch_on_one_thread() if on_one_thread else nullcontext(1)
-
-
-def scored_batches(
-    model: Any,
-    maker: FeatureMaker,
-    batches: Iterator[Records],
-    workers: int,
-    counter: FactCounter,
-    id_name: str | None,
-) -> Iterator[ScoredTable]:
-    """Every batch scored, in order: a thread reads the next one, others score, and the caller writes.
-
-    When a table is taken, the facts of its rows are added to ``counter``.
-    """
-
-    def scored(records: Records) -> tuple[ScoredTable, BatchFacts]:
-        try:
-            made = maker(records)
-            found = predictions(model, made.X)
-            return scored_table(model, found, records, id_name), counter.facts_of(made, found, records.rows)
-        except ParameterError:  # not of a row
-            raise
-        except ValueError as error:
-            raise ValueError(f"counted from row {records.rows[0]} of the data: {error}") from None
-
-    with_rows = (records for records in one_ahead(batches) if len(records))
-    for table, facts in mapped_ahead(scored, with_rows, workers):
-        counter.add(facts)
-        yield table

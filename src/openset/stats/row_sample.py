@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,6 +35,23 @@ class RowSample:
         keys = np.concatenate([self.keys, other.keys])
         order = np.argsort(keys, kind="stable")[: self.size]
         return RowSample(keys[order], np.concatenate([self.rows, other.rows])[order], self.size)
+
+
+def joined_samples(samples: Sequence[RowSample], size: int) -> RowSample:
+    """The sample of the rows of several parts, whose samples may have other sizes.
+
+    A part's sample says nothing of rows with keys above its last one. So only keys up to the smallest of these
+    count: every row is as likely to be in the sample as any other, which may have fewer rows than ``size``.
+
+    >>> one, two = RowSample(np.array([1, 9]), np.eye(2), 2), RowSample(np.array([3, 20]), np.eye(2), 9)
+    >>> joined_samples([one, two], 5).keys.tolist()
+    [1, 3, 9]
+    """
+    last = min(sample.last_key for sample in samples)
+    keys, rows = (np.concatenate([getattr(sample, name) for sample in samples]) for name in ("keys", "rows"))
+    index = np.flatnonzero(keys <= np.uint64(last))
+    index = index[np.argsort(keys[index], kind="stable")[:size]]
+    return RowSample(keys[index], rows[index], size)
 
 
 def draw_sample(

@@ -15,7 +15,7 @@ from openset.data.readers.source import Source
 from openset.pipeline.batch_answer import CONFIDENCE, BatchAnswer, CalledShare, answer_of
 from openset.pipeline.batch_facts import FactCounter
 from openset.pipeline.load import stream
-from openset.pipeline.score import BATCH_ROWS
+from openset.pipeline.scored_batches import BATCH_ROWS
 from openset.pipeline.scored_table import predictions
 from openset.stats.row_sample import RowSample, draw_sample
 from openset.stats.shares import binomial_interval

@@ -60,16 +60,17 @@ def open_source(source: Any) -> Source:
         paths = part_paths(pattern)
         if not paths:
             raise FileNotFoundError(f"{source} matches no file. Give a pattern such as 'data/*.parquet'.")
-        return open_parts(fixed_folder(pattern), str(source), paths, _open_file)
+        return open_parts(fixed_folder(pattern), str(source), paths, open_file)
     path = existing(source, "Give the path of a table, an array file or a folder of images.")
     refuse_special(path)
     if path.is_dir():
         paths = [] if has_images(path) else parts_in(path, tuple(OPENERS))
-        return open_parts(path, str(path), paths, _open_file) if paths else open_image_folder(path)
-    return _open_file(path)
+        return open_parts(path, str(path), paths, open_file) if paths else open_image_folder(path)
+    return open_file(path)
 
 
-def _open_file(path: Path) -> Source:
+def open_file(path: Path) -> Source:
+    """Open a file by its extension."""
     suffix = extension(path)
     opener = OPENERS.get(suffix)
     if opener is None:

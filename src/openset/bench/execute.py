@@ -141,8 +141,8 @@ def _split_of(run: Run) -> Run:
 @functools.lru_cache(maxsize=1)
 def _problem_of(run: Run, data_dir: Path | None) -> BenchProblem:
     """The last problem stays in memory: runs come split by split, so the methods of a split share it."""
-    options = json.loads(run.options)
-    return build_problem(run.dataset, run.setting, run.novel, run.seed, data_dir, **options, **encoder_of(run))
+    options = {**json.loads(run.options), **encoder_of(run)}
+    return build_problem(run.dataset, run.setting, run.novel, run.seed, data_dir, **options)
 
 
 @functools.lru_cache(maxsize=1)

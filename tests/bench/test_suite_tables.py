@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.stats import ttest_1samp
@@ -88,6 +90,8 @@ def test_the_suite_marks_cells_where_the_default_is_worse():
     families = suite_table(results).sections[-1]
     assert families.title.endswith("means by family") and [row[0].text for row in families.rows] == ["a", "b"]
     assert float(families.rows[1][4].text) == pytest.approx(0.1, abs=0.01)
+    alone = [replace(block, rows=block.rows[:1]) for block in blocks]
+    assert suite_tests_table(Results(spec, [], alone, [], "code")) is None, "there is nothing to compare with"
 
 
 def suite_block(problem, default, other):

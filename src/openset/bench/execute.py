@@ -163,7 +163,7 @@ def _oracle_of(run: Run, data_dir: Path | None) -> dict[str, float]:
     return {"oracle_auroc": found.auroc, "oracle_auprc": found.auprc}
 
 
-def encoder_of(run: Run) -> dict[str, str]:
+def encoder_of(run: Run) -> dict[str, Any]:
     """The encoder as an option of the source, if the run has one."""
     return {"encoder": run.encoder} if run.encoder else {}
 

@@ -147,7 +147,7 @@ def _check_user_problem(problem: ProblemSpec, where: str, data_dir: Path | None)
         parameter.name: parameter.default is parameter.empty
         for parameter in signature(get_source(problem.dataset).build).parameters.values()
         if parameter.kind is parameter.KEYWORD_ONLY
-    }
+    } | {"label_shift": False}
     given = {**problem.options, **({"encoder": problem.encoder} if problem.encoder else {})}
     for name in given.keys() - allowed.keys():
         raise ValueError(f"{where}: unknown option {name!r}: expected some of {', '.join(allowed)}.")

@@ -100,7 +100,7 @@ def draw_sequence(
 
 
 def draw_week(
-    kind: NDArray[Any], left: NDArray[np.intp], own: dict[str, float], size: int, random: np.random.Generator
+    kind: NDArray[Any], left: NDArray[np.intp], own: dict[Any, float], size: int, random: np.random.Generator
 ) -> tuple[NDArray[np.intp], NDArray[np.intp], float]:
     """The rows of a week in a mix of its own, the rows that are left, and the largest ratio of any kind."""
     names = list(own)

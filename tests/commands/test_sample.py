@@ -96,9 +96,9 @@ def test_wrong_input_is_one_message_and_exit_code_2(tmp_path):
 
 def test_without_pyarrow_it_writes_and_says_what_fit_needs(monkeypatch):
     find = importlib.util.find_spec
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name, *rest: name != "pyarrow" and find(name, *rest))
-    assert "pip install 'openset[data]'" in call("sample", "wine", "demo").stdout
-    monkeypatch.undo()
+    with monkeypatch.context() as patch:  # undoing all would leave the empty folder that tests run in
+        patch.setattr(importlib.util, "find_spec", lambda name, *rest: name != "pyarrow" and find(name, *rest))
+        assert "pip install 'openset[data]'" in call("sample", "wine", "demo").stdout
     code = (
         "import sys; sys.modules.update(pyarrow=None, pandas=None)\n"
         "from openset.shift.samples import make_sample, write_sample; from pathlib import Path\n"

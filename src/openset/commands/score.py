@@ -112,7 +112,7 @@ def score(
             show_json({**told.whole, "out": out, "fail_if_novel": fail_if_novel, "failed": failed})
         elif not quiet:
             show_text(told.text)
-        if failed:
+        if failed and answer is not None:
             called = f"{answer.called_novel} of {answer.rows} rows are called new"
             typer.echo(f"too many new rows: {called}, more than --fail-if-novel {fail_if_novel:g}.", err=True)
             raise typer.Exit(TOO_MANY_NOVEL)

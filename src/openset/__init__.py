@@ -17,6 +17,7 @@ from openset._version import __version__
 
 if TYPE_CHECKING:
     from openset.base import OpenSetClassifier
+    from openset.cluster.score import score_parts
     from openset.errors import ModelFormatError
     from openset.methods._presets import Group
     from openset.methods.anna import ANNA
@@ -83,6 +84,7 @@ _HOME = {
     "make_background_shift": "openset.shift.synthetic",
     "run": "openset.pipeline.run",
     "score": "openset.pipeline.score",
+    "score_parts": "openset.cluster.score",
     "tune": "openset.pipeline.tune",
 }
 
@@ -123,6 +125,7 @@ __all__ = [
     "make_background_shift",
     "run",
     "score",
+    "score_parts",
     "tune",
 ]
 
@@ -130,8 +133,8 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name in _HOME:
         return getattr(import_module(_HOME[name]), name)
-    if name == "review":  # so that openset.review.Session needs no import of its own
-        return import_module("openset.review")
+    if name in ("cluster", "review"):  # so that openset.review.Session needs no import of its own
+        return import_module(f"openset.{name}")
     raise AttributeError(f"module 'openset' has no attribute {name!r}")
 
 

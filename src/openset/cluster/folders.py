@@ -256,7 +256,7 @@ def _system_of(fs: Any, url: str) -> tuple[Any, str]:
         found: tuple[Any, str] = fs.FileSystem.from_uri(url)
         return found
     except pa.ArrowInvalid:
-        fsspec = require("fsspec", f"Reading {scheme}://", "cloud")
+        fsspec = require("fsspec", f"Reading {scheme}://", "data")
         try:
             store, base = fsspec.core.url_to_fs(url)
         except ImportError as error:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -18,6 +18,9 @@ from openset.commands.console import (
 )
 from openset.commands.options import AllowDownload, Carry, split_columns
 from openset.errors import Parameter, ParameterError
+
+if TYPE_CHECKING:
+    from openset.pipeline.batch_answer import BatchAnswer
 
 
 def score(
@@ -95,39 +98,46 @@ def score(
 
         if fail_if_novel is not None:
             check_number("fail_if_novel", fail_if_novel, high=1.0)
-        columns: dict[str, Any] = {
-            "id": id,
-            "carry": split_columns(carry),
-            "csv_safe": csv_safe,
-            "progress": not quiet,
-        }
-        answer: Any
+        columns = {"id": id, "carry": split_columns(carry), "csv_safe": csv_safe, "progress": not quiet}
         if _is_folder(out):
-            from openset.cluster.score import score_parts
-
-            if fdr is not None:
-                raise ParameterError(
-                    Parameter("fdr", fdr),
-                    " ranks all rows together, and parts are scored one by one: name a file.",
-                )
-            parts = score_parts(run, data, out, shard=shard, format=format, on=on, **columns)
-            answer, whole, written = parts.answer, parts.to_dict(), parts()
+            _refuse_for_parts(fdr)
+            told = _score_parts(run, data, out, shard=shard, format=format, on=on, **columns)
         else:
             _refuse_for_one_file(shard, format, on)
-            from openset.cluster.one_file import score_file
-
-            answer = score_file(run, data, out, fdr=fdr, max_density_ratio=max_density_ratio, **columns)
-            whole, written = answer.to_dict(), f"{answer()}\n\n{answer.rows} rows written to {out}."
+            told = _score_file(run, data, out, fdr=fdr, max_density_ratio=max_density_ratio, **columns)
+        answer = told.answer
         share = 0.0 if answer is None else answer.called_share.value
         failed = fail_if_novel is not None and share > fail_if_novel
         if as_json:
-            show_json({**whole, "out": out, "fail_if_novel": fail_if_novel, "failed": failed})
+            show_json({**told.whole, "out": out, "fail_if_novel": fail_if_novel, "failed": failed})
         elif not quiet:
-            show_text(written)
-        if failed:
+            show_text(told.text)
+        if failed and answer is not None:
             called = f"{answer.called_novel} of {answer.rows} rows are called new"
             typer.echo(f"too many new rows: {called}, more than --fail-if-novel {fail_if_novel:g}.", err=True)
             raise typer.Exit(TOO_MANY_NOVEL)
+
+
+class _Told(NamedTuple):
+    """The answer, None where no row was scored; all there is to tell, for programs and in words."""
+
+    answer: BatchAnswer | None
+    whole: dict[str, Any]
+    text: str
+
+
+def _score_parts(run: str, data: str, out: str, **options: Any) -> _Told:
+    from openset.cluster.score import score_parts
+
+    found = score_parts(run, data, out, **options)
+    return _Told(found.answer, found.to_dict(), found())
+
+
+def _score_file(run: str, data: str, out: str, **options: Any) -> _Told:
+    from openset.cluster.one_file import score_file
+
+    answer = score_file(run, data, out, **options)
+    return _Told(answer, answer.to_dict(), f"{answer()}\n\n{answer.rows} rows written to {out}.")
 
 
 def _is_folder(out: str) -> bool:
@@ -135,6 +145,13 @@ def _is_folder(out: str) -> bool:
     from openset.cluster.folders import is_remote, local_path
 
     return out.endswith("/") or (not is_remote(out) and local_path(out).is_dir())
+
+
+def _refuse_for_parts(fdr: float | None) -> None:
+    if fdr is not None:
+        raise ParameterError(
+            Parameter("fdr", fdr), " ranks all rows together, and parts are scored alone: name a file."
+        )
 
 
 def _refuse_for_one_file(shard: str | None, format: str | None, on: str) -> None:

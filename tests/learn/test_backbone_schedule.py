@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from openset.learn.architecture import Architecture
-from openset.learn.backbone_schedule import BackboneSchedule, apply_schedule, as_schedule, layers_of
+from openset.learn.backbone_schedule import BackboneSchedule, apply_schedule, layers_of, split_learning_rate
 from openset.learn.network import Network
 from openset.methods.color_paper import PaperCoLOR
 from openset.methods.discriminator import DomainDiscriminator
@@ -36,11 +36,11 @@ def weights(model):
 def test_frozen_layers_and_their_statistics_stay_and_the_others_learn(small):
     module = pretrained()
     before = {name: tensor.numpy().copy() for name, tensor in module.state_dict().items()}
-    after = weights(fitted(small, module, backbone_schedule={"freeze": 3}))
+    after = weights(fitted(small, module, learning_rate={"heads": 1e-3, "freeze": 3}))
     for name, array in before.items():
         same = np.array_equal(after[name], array)
         assert same is (int(name[0]) < 3), name  # Linear, BatchNorm and ReLU are layers 0 to 2
-    everything = weights(fitted(small, module, backbone_schedule={"freeze": -1}))
+    everything = weights(fitted(small, module, learning_rate={"heads": 1e-3, "freeze": -1}))
     assert all(np.array_equal(everything[name], array) for name, array in before.items())
     assert all(p.requires_grad for p in module.parameters())  # the user's module is not changed
 
@@ -48,14 +48,16 @@ def test_frozen_layers_and_their_statistics_stay_and_the_others_learn(small):
 def test_the_defaults_change_nothing_and_a_slow_backbone_moves_less(small):
     module = pretrained()
     start = module.state_dict()["5.weight"].numpy()
-    plain, same = fitted(small, module), fitted(small, module, backbone_schedule={})
+    plain, same = fitted(small, module), fitted(small, module, learning_rate={"heads": 1e-3})
     np.testing.assert_allclose(weights(plain)["5.weight"], weights(same)["5.weight"], atol=1e-6)
     moved = {
-        rate: np.abs(weights(fitted(small, module, backbone_schedule={"rate": rate}))["5.weight"] - start).max()
+        rate: np.abs(
+            weights(fitted(small, module, learning_rate={"heads": 1e-3, "rate": rate}))["5.weight"] - start
+        ).max()
         for rate in (1.0, 0.1)
     }
     assert 0 < moved[0.1] < 0.3 * moved[1.0]  # Adam's steps are proportional to the rate
-    slow = weights(fitted(small, module, backbone_schedule={"warmup": 600}))["5.weight"]
+    slow = weights(fitted(small, module, learning_rate={"heads": 1e-3, "warmup": 600}))["5.weight"]
     assert np.abs(slow - start).max() < 0.02 * moved[1.0]  # six steps of a warm-up of 600
 
 
@@ -84,19 +86,24 @@ def test_layers_of_transformers_and_nested_modules():
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"rates": 1.0}, "expected a mapping of some of freeze, rate, decay, warmup"),
-        ("slow", "expected a mapping"),
-        ({"freeze": -2}, "backbone_schedule freeze=-2"),
-        ({"rate": 0.0}, "backbone_schedule rate=0"),
-        ({"decay": 1.5}, "backbone_schedule decay=1.5"),
-        ({"warmup": 1.5}, "backbone_schedule warmup=1.5"),
+        (
+            {"heads": 0.1, "rates": 1.0},
+            "expected a number, or a mapping of heads and some of freeze",
+        ),
+        ({"freeze": 2}, "expected a number, or a mapping of heads"),
+        ("slow", "learning_rate='slow'"),
+        ({"heads": 0.0}, "learning_rate heads=0"),
+        ({"heads": 0.1, "freeze": -2}, "learning_rate freeze=-2"),
+        ({"heads": 0.1, "rate": 0.0}, "learning_rate rate=0"),
+        ({"heads": 0.1, "decay": 1.5}, "learning_rate decay=1.5"),
+        ({"heads": 0.1, "warmup": 1.5}, "learning_rate warmup=1.5"),
     ],
 )
 def test_what_is_not_valid_is_told(given, message):
     with pytest.raises(ValueError, match=message):
-        as_schedule(given)
+        split_learning_rate(given)
 
 
 def test_a_schedule_needs_a_backbone(small):
     with pytest.raises(ValueError, match="needs a backbone"):
-        PaperCoLOR(backbone_schedule={"warmup": 5}).fit(small.X, small.y, small.X_target)
+        PaperCoLOR(learning_rate={"heads": 1e-3, "warmup": 5}).fit(small.X, small.y, small.X_target)

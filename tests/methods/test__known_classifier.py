@@ -219,8 +219,9 @@ def test_skada_adapts_to_a_shift_of_all_known_rows_and_saves(skada, tmp_path):
 
 def test_the_documented_example_runs(skada, capsys):
     text = (Path(__file__).parents[2] / "docs" / "adaptation.md").read_text(encoding="utf-8")
+    names: dict[str, object] = {}  # the blocks of a page are one program
     for block in re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL):
-        exec(compile(block, "docs/adaptation.md", "exec"), {})
+        exec(compile(block, "docs/adaptation.md", "exec"), names)
     lines = [list(map(float, re.findall(r"\d\.\d+", line))) for line in capsys.readouterr().out.splitlines()]
     assert len(lines) == 2
     assert all(0.9 < top1 <= 1 and 0 < oscr <= top1 for top1, oscr in lines)

@@ -20,17 +20,17 @@ class BackboneSchedule:
     freeze: int = 0
     """The number of lowest layers that stay as they are, their normalisation too; -1 for all of them."""
     rate: float = 1.0
-    """The learning rate of the highest layer, as a factor of ``learning_rate``."""
+    """The learning rate of the highest layer, as a factor of that of the heads."""
     decay: float = 1.0
     """The factor from one layer to the one below it."""
     warmup: int = 0
     """The number of steps in which all learning rates rise from nearly zero."""
 
     def __post_init__(self) -> None:
-        check_integer("backbone_schedule freeze", self.freeze, low=-1)
-        check_number("backbone_schedule rate", self.rate, open_low=True)
-        check_number("backbone_schedule decay", self.decay, high=1, open_low=True)
-        check_integer("backbone_schedule warmup", self.warmup, low=0)
+        check_integer("learning_rate freeze", self.freeze, low=-1)
+        check_number("learning_rate rate", self.rate, open_low=True)
+        check_number("learning_rate decay", self.decay, high=1, open_low=True)
+        check_integer("learning_rate warmup", self.warmup, low=0)
 
     def factor(self, step: int) -> float:
         """The factor of all learning rates at a step, which is counted from 1.
@@ -41,17 +41,23 @@ class BackboneSchedule:
         return min(1.0, step / self.warmup) if self.warmup else 1.0
 
 
-def as_schedule(given: Any) -> BackboneSchedule | None:
-    """The value of ``backbone_schedule=``: None, a schedule, or a mapping of its names."""
-    if given is None or isinstance(given, BackboneSchedule):
-        return given
+def split_learning_rate(given: Any) -> tuple[float, BackboneSchedule | None]:
+    """The learning rate of the heads, and the schedule of the backbone if ``learning_rate=`` is a mapping.
+
+    >>> split_learning_rate({"heads": 0.001, "freeze": 2})
+    (0.001, BackboneSchedule(freeze=2, rate=1.0, decay=1.0, warmup=0))
+    """
+    if not isinstance(given, Mapping):
+        check_number("learning_rate", given, open_low=True)
+        return float(given), None
     names = [field.name for field in fields(BackboneSchedule)]
-    if not isinstance(given, Mapping) or not set(given) <= set(names):
+    if "heads" not in given or not set(given) <= {"heads", *names}:
         raise ValueError(
-            f"backbone_schedule={given!r} is not valid: expected a mapping of some of {', '.join(names)}, such "
-            'as {"freeze": 2, "rate": 0.1, "decay": 0.8, "warmup": 100}.'
+            f"learning_rate={given!r} is not valid: expected a number, or a mapping of heads and some of "
+            f'{", ".join(names)}, such as {{"heads": 0.001, "freeze": 2, "rate": 0.1, "warmup": 100}}.'
         )
-    return BackboneSchedule(**given)
+    check_number("learning_rate heads", given["heads"], open_low=True)
+    return float(given["heads"]), BackboneSchedule(**{n: given[n] for n in names if n in given})
 
 
 def layers_of(module: nn.Module) -> list[nn.Module]:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from openset.learn.architecture import Architecture
 from openset.learn.augment import AUGMENTATIONS
-from openset.learn.backbone_schedule import BackboneSchedule, apply_schedule, as_schedule
+from openset.learn.backbone_schedule import BackboneSchedule, apply_schedule
 from openset.learn.backbones import maker_of, output_shape, template_of
 from openset.learn.batches import Batches, Rows, RowStream, ScaledRows, head_outputs
 from openset.learn.bodies import DropoutMasks
@@ -82,7 +82,7 @@ class Settings:
     dual_optimizer: str = "adam"
     dual_learning_rate: float = 0.02
     augment: str | None = None
-    backbone_schedule: Mapping[str, Any] | BackboneSchedule | None = None
+    backbone_schedule: BackboneSchedule | None = None
 
 
 @dataclass(frozen=True)
@@ -239,7 +239,7 @@ class _Run:
         if placed is not None:
             groups = placed.groups
             weights = [parameter for group in groups for parameter in group]
-        self.schedule = as_schedule(settings.backbone_schedule)
+        self.schedule = settings.backbone_schedule
         if self.schedule is not None:  # of a backbone, whose groups are never trained apart
             weights = apply_schedule(self.network, self.schedule, settings.learning_rate)
         self.rates = [group["lr"] for group in weights] if self.schedule is not None else []

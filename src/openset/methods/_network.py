@@ -20,6 +20,7 @@ from openset._utils.arrays import as_rows
 from openset._utils.params import check_choice, check_integer, check_number, takes_parameters_of
 from openset._utils.progress import progress_bar
 from openset.base import OpenSetClassifier
+from openset.learn.backbone_schedule import split_learning_rate
 from openset.learn.backbones import template_of
 from openset.learn.batches import ScaledRows, head_outputs
 from openset.learn.checkpoint import remove_checkpoint
@@ -56,7 +57,10 @@ class NetworkBase(OpenSetClassifier):
     ----------
     members : number of networks; their scores are pooled as ranks among source validation rows
     hidden : width of the body
-    learning_rate : of the optimiser of the weights
+    learning_rate : of the optimiser of the weights; for a pretrained backbone a mapping, {"heads": 0.001} and any
+        of {"freeze": 2, "rate": 0.1, "decay": 0.8, "warmup": 100}: lowest layers that stay as they are (-1: all),
+        the rate of the highest layer as a factor, the factor from a layer to the next lower one, and the steps in
+        which rates rise
     l2 : weight of the sum of all squared weights and biases
     clip : largest gradient norm of a member; None for no limit
     batch_size : source rows in a step; a step has as many target rows
@@ -67,9 +71,6 @@ class NetworkBase(OpenSetClassifier):
         and replaces ``hidden`` and dropout. A name such as "resnet18" or "resnet18(width=16, channels=1)", or a
         function that returns a torch.nn.Module, starts from scratch, each member from its own seed. A module
         starts from its weights; the module that you pass is never changed
-    backbone_schedule : how a pretrained backbone is fine-tuned, any of {"freeze": 2, "rate": 0.1, "decay": 0.8,
-        "warmup": 100}: lowest layers that stay as they are (-1: all), the highest layer's learning rate as a
-        factor, the factor from a layer to the next lower one, and the steps in which learning rates rise
     augment : "crop_flip" moves training images by up to 4 pixels and mirrors half of them; None for no change
     checkpoint : folder for the state of this fit. If the fit is killed, the same call of ``fit`` resumes it and
         ends with the same weights. The state is deleted when the fit ends. Needs an integer ``random_state``
@@ -108,7 +109,7 @@ class NetworkBase(OpenSetClassifier):
         *,
         members: int | str = 1,
         hidden: int = 128,
-        learning_rate: float = 1e-3,
+        learning_rate: float | Mapping[str, float] = 1e-3,
         l2: float = 1e-4,
         clip: float | None = 5.0,
         batch_size: int = 200,
@@ -116,7 +117,6 @@ class NetworkBase(OpenSetClassifier):
         evaluate_every: int | None = 250,
         standardize: str | None = "auto",
         backbone: Any = None,
-        backbone_schedule: Any = None,
         augment: str | None = None,
         checkpoint: str | PathLike[str] | None = None,
         device: str = "cpu",
@@ -134,7 +134,6 @@ class NetworkBase(OpenSetClassifier):
         self.evaluate_every = evaluate_every
         self.standardize = standardize
         self.backbone = backbone
-        self.backbone_schedule = backbone_schedule
         self.augment = augment
         self.checkpoint = checkpoint
         self.device = device
@@ -188,7 +187,6 @@ class NetworkBase(OpenSetClassifier):
         super()._check_parameters()
         self._check_members()
         check_integer("hidden", self.hidden)
-        check_number("learning_rate", self.learning_rate, open_low=True)
         check_number("l2", self.l2)
         check_number("clip", self.clip, open_low=True, optional=True)
         check_integer("batch_size", self.batch_size)
@@ -197,7 +195,7 @@ class NetworkBase(OpenSetClassifier):
         check_choice("standardize", self.standardize, ("auto", "global", "feature", None))
         if not isinstance(self.device, str):
             raise ValueError(f"device={self.device!r} is not valid: expected a name such as 'cpu' or 'cuda'.")
-        check_backbone(self.backbone, self.backbone_schedule)
+        check_backbone(self.backbone, self.learning_rate)
         check_augment(self.augment, self.backbone)
         check_checkpoint(self.checkpoint, self.random_state)
 
@@ -274,7 +272,9 @@ class NetworkBase(OpenSetClassifier):
         ]
 
     def _settings(self) -> Settings:
-        return Settings(**{f.name: self._value(f.name) for f in fields(Settings) if hasattr(self, f.name)})
+        given = {f.name: self._value(f.name) for f in fields(Settings) if hasattr(self, f.name)}
+        rate, schedule = split_learning_rate(self.learning_rate)
+        return Settings(**{**given, "learning_rate": rate, "backbone_schedule": schedule})
 
     def _identity(self) -> str:
         """Return the method and the parameters that decide the outcome; seed and backbone decide the weights."""

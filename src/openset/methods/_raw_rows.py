@@ -10,17 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from openset._utils.params import check_choice
-from openset.learn.backbone_schedule import as_schedule
+from openset.learn.backbone_schedule import split_learning_rate
 from openset.learn.backbones import named_backbone
 from openset.stats.scaling import NO_SCALING, Moments, Scaling, channel_axis, fit_image_scaling
 
 RowKind = dict[str, Any]
 
 
-def check_backbone(backbone: Any, schedule: Any = None) -> None:
-    """Raise unless ``backbone`` is None, a known name, a module, or a function, and its schedule is valid."""
-    if as_schedule(schedule) is not None and backbone is None:
-        raise ValueError(f"backbone_schedule={schedule!r} needs a backbone: pass one, or leave the schedule out.")
+def check_backbone(backbone: Any, learning_rate: Any = 1e-3) -> None:
+    """Raise unless ``backbone`` is None, a known name, a module, or a function, and its rate is valid."""
+    if split_learning_rate(learning_rate)[1] is not None and backbone is None:
+        raise ValueError(f"learning_rate={learning_rate!r} needs a backbone: pass one, or give a number.")
     if isinstance(backbone, str):
         named_backbone(backbone)
     elif backbone is not None and not callable(backbone):

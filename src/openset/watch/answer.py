@@ -153,7 +153,7 @@ def evidence_text(value: float) -> str:
 def finite(value: float) -> float:
     """A number that JSON can hold: the largest one for infinity.
 
-    >>> finite(2.0), finite(math.inf) > 1e300
+    >>> finite(2.0), finite(float("inf")) > 1e300
     (2.0, True)
     """
     return min(value, 1.7e308)

@@ -264,8 +264,8 @@ eight weeks. *Watch* has no such horizon. Its `--refit` is auto, each or never; 
 read.
 
 Sequence 0 is no fresh test: own fits were added to the watch after its first fits showed that models from before
-the class do not rank it. Weights, limit and the halves of the error were set before and not changed. Sequences
-from 1 on chose nothing."""
+the class do not rank it, and the p-value of traffic's week 5 was seen by then. Weights and limit were set before,
+the halves of the error with the own fits; neither was changed later. Sequences from 1 on chose nothing."""
 ABOUT_NULLS = """## False alarms
 
 Sequences of eight weeks without a new class, each with its own reference rows and weeks, scored by one fit: how

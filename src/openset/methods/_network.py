@@ -57,10 +57,9 @@ class NetworkBase(OpenSetClassifier):
     ----------
     members : number of networks; their scores are pooled as ranks among source validation rows
     hidden : width of the body
-    learning_rate : of the optimiser of the weights; for a pretrained backbone a mapping, {"heads": 0.001} and any
-        of {"freeze": 2, "rate": 0.1, "decay": 0.8, "warmup": 100}: lowest layers that stay as they are (-1: all),
-        the rate of the highest layer as a factor, the factor from a layer to the next lower one, and the steps in
-        which rates rise
+    learning_rate : of the weights; for a pretrained backbone a mapping of "heads", and any of "freeze" (lowest
+        layers that stay as they are, -1: all), "rate" (of the highest layer, as a factor), "decay" (the factor
+        from a layer to the next lower one) and "warmup" (steps in which rates rise)
     l2 : weight of the sum of all squared weights and biases
     clip : largest gradient norm of a member; None for no limit
     batch_size : source rows in a step; a step has as many target rows

@@ -28,7 +28,7 @@ if __name__ == "__main__":
     with ray_cluster(2):  # the recipe of docs/big-data.md
         rows = ray.data.read_parquet(parts).map_batches(
             Scorer, fn_constructor_args=(run,), batch_format="pyarrow", num_cpus=1,
-            compute=ray.data.ActorPoolStrategy(size=2),
+            compute=ray.data.ActorPoolStrategy(size=1),  # the other CPU reads
         )
         scored = rows.to_pandas().sort_values("rid")[["rid", "novelty_score"]]
         scored.to_parquet(f"{out}/rows.parquet")

@@ -60,9 +60,11 @@ def watch(
     For each batch: whether it moved away from the fit's rows, the share of rows
     called new with its interval, groups among them and whether an earlier batch
     had them, and the evidence of a new class. It is noticed when the evidence
-    reaches 20 (marked !; a + marks a group that no earlier batch had). Without a new class that ever happens with
-    a chance of at most 5 %, however often you look, if no known kind is more than --max-density-ratio times
-    as common as in source. A batch that moved does not count.
+    reaches 20 (marked !; a + marks a group that no earlier batch had). Without a
+    new class that ever happens with a chance of at most 5 %, however often you
+    look, if no known kind is more than --max-density-ratio times as common as in
+    source, and as far as the p-values of single fits hold. A batch that moved does
+    not count.
 
     Each batch is fitted alone, as 'openset fit' would, if the run's method has a
     test. Evidence that adds up over batches comes from models fitted before them,

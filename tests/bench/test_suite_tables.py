@@ -46,7 +46,7 @@ def test_the_suite_has_a_line_per_cell_and_the_mean_gain(tmp_path):
     )
     store = Store(tmp_path / "s.sqlite")
     sweep(spec, store)
-    suite, paired, _ = tables_of(results_of(spec, store))
+    suite, paired, *_ = tables_of(results_of(spec, store))
     assert suite.headings == ("cell", "color", "knn", "best head", "Δ knn")
     assert [[row[0].text for row in section.rows] for section in suite.sections] == [
         ["small", "mean"],

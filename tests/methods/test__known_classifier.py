@@ -223,5 +223,7 @@ def test_the_documented_example_runs(skada, capsys):
     for block in re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL):
         exec(compile(block, "docs/adaptation.md", "exec"), names)
     lines = [list(map(float, re.findall(r"\d\.\d+", line))) for line in capsys.readouterr().out.splitlines()]
-    assert len(lines) == 2
-    assert all(0.9 < top1 <= 1 and 0 < oscr <= top1 for top1, oscr in lines)
+    assert len(lines) == 3
+    assert all(0.9 < top1 <= 1 and 0 < oscr <= top1 for top1, oscr in lines[:2])
+    by_entropy, before, after = lines[2]
+    assert 0.9 < by_entropy <= 1 and after < before

@@ -45,7 +45,7 @@ def test_a_method_without_a_test_proves_nothing(estimate, code):
 
 
 @pytest.mark.parametrize(
-    ("p_value", "tolerated", "code"), [(1e-5, 24.0, "found"), (0.011, 15.0, "probable"), (0.05, 12.0, "probable")]
+    ("p_value", "tolerated", "code"), [(1e-5, 36.0, "found"), (0.011, 15.0, "probable"), (0.05, 12.0, "probable")]
 )
 def test_a_proof_has_its_share_and_its_assumption(p_value, tolerated, code):
     test = replace(TEST, p_value=p_value, tolerated_ratio=tolerated)

@@ -28,12 +28,14 @@ def problem(seed, *, novel=0.0, rare=0.02, ratio=12, n=1500):
 def test_no_alarm_at_the_worst_shift_that_is_allowed():
     codes = [novelty_verdict(*problem(seed), max_density_ratio=12).test.code for seed in range(40)]
     # 40 draws of a test of level .05: more than 6 have a chance of 1 in 300
-    assert sum(code in ("found", "probable") for code in codes) <= 6 and codes.count("found") <= 3
+    assert sum(code in ("found", "probable") for code in codes) <= 6 and codes.count("found") <= 1
 
 
 def test_a_separate_class_is_found_and_bounded_from_below():
-    found = [novelty_verdict(*problem(100 + seed, novel=0.1, ratio=6)) for seed in range(10)]
-    assert {verdict.test.code for verdict in found} == {"found"}
+    rows = [problem(100 + seed, novel=0.1, ratio=6) for seed in range(10)]
+    found = [novelty_verdict(*each) for each in rows]
+    assert {verdict.test.code for verdict in found} <= {"found", "probable"}, "with the fixed ratio of 12"
+    assert {novelty_verdict(*each, max_density_ratio=9).test.code for each in rows} == {"found"}
     assert all(verdict.fraction.low <= 0.1 for verdict in found)
     assert np.median([verdict.fraction.low for verdict in found]) > 0.05
 
@@ -116,7 +118,7 @@ TEST = NoveltyTest(0.5, 12.0, Counts(0, 10, 5, 10))
 
 @pytest.mark.parametrize(
     ("p", "tolerated", "limit", "code"),
-    [(1e-9, 24.0, "", "found"), (1e-9, 23.9, "", "probable"), (0.05, 12.0, "", "probable"),
+    [(1e-9, 36.0, "", "found"), (1e-9, 35.9, "", "probable"), (0.05, 12.0, "", "probable"),
      (0.06, 11.9, "", "stands_out"), (0.06, 4.81, "", "stands_out"), (0.9, 4.7, "", "nothing"),
      (1.0, 0.0, "", "nothing"), (0.001, 15.0, "aligned", "stands_out"), (0.001, 15.0, "unmixed", "stands_out"),
      (1.0, 0.0, "unmixed", "nothing"), (0.001, 15.0, "moved", "cannot_tell"), (1.0, 0.0, "moved", "cannot_tell"),

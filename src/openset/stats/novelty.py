@@ -28,7 +28,7 @@ LIKELY = 0.05
 """The largest p-value of "probably a new class"."""
 MOST_NOVEL = 0.5
 """A larger share is no new class but a batch that moved, or other data."""
-FOUND, STANDS_OUT = 2.0, 0.4
+FOUND, STANDS_OUT = 3.0, 0.4
 """A new class is found if proved at this many times the assumed ratio; a group stands out if at this part."""
 _BULK = (0.2, 0.4)
 """Between these shares of the highest target rows the shift of known kinds is read: most new ones are above."""
@@ -60,8 +60,8 @@ class NoveltyTest:
         """The answer: ``found``, ``probable``, ``stands_out``, ``nothing`` or ``cannot_tell``.
 
         ``probable`` if it is proved (p ≤ .05) for known kinds that became ``max_density_ratio`` times as common,
-        ``found`` if for twice that ratio, ``stands_out`` if for .4 of it. The ratio is what is least sure, so
-        each word is a factor of two or more wide. An aligned or unmixed batch is ``stands_out`` at most, a
+        ``found`` if for three times that ratio, ``stands_out`` if for .4 of it. The ratio is what is least sure,
+        so each word is a factor of 2.5 or more wide. An aligned or unmixed batch is ``stands_out`` at most, a
         moved one ``cannot_tell``.
         """
         if self.limit in ("moved", "half", "seen"):

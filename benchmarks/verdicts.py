@@ -26,7 +26,9 @@ from openset import CoLOR
 from openset._utils.progress import progress_bar
 from openset._version import __version__
 from openset.bench.problems import build_problem
+from openset.stats.bounded_shift import Counts
 from openset.stats.metrics import auprc
+from openset.stats.novelty import NoveltyTest
 
 OUT = Path(__file__).parents[1] / "docs" / "evidence" / "verdicts.md"
 CODES = ("nothing", "stands_out", "probable", "found")
@@ -216,9 +218,16 @@ def by_family(outcomes: list[Outcome]) -> list[str]:
 
 
 def kept(path: Path | None) -> list[Outcome]:
-    """The outcomes that an earlier run stored."""
+    """The outcomes that an earlier run stored, in the words of today."""
     lines = path.read_text().splitlines() if path is not None and path.exists() else []
-    return [Outcome(**{**entry, "case": Case(**entry["case"])}) for entry in map(json.loads, lines)]
+    outcomes = [Outcome(**{**entry, "case": Case(**entry["case"])}) for entry in map(json.loads, lines)]
+    return [replace(outcome, code=word_now(outcome)) for outcome in outcomes]
+
+
+def word_now(outcome: Outcome) -> str:
+    """The code of a stored outcome by the limits of today, which may not be those of its day."""
+    counts = Counts(0, 0, 0, 0)  # words do not depend on them
+    return NoveltyTest(outcome.p_value, outcome.ratio, counts, outcome.tolerated, outcome.limit).code
 
 
 def main() -> None:

@@ -12,9 +12,11 @@ import sys
 import time
 
 import pandas as pd
+import pyarrow.parquet as pq
 import pytest
 
 import openset
+from openset.cluster.ids import check_ids
 from openset.cluster.part_scorer import PartScorer
 from openset.cluster.records import record_name
 from openset.cluster.score import _Existing, score_parts
@@ -153,6 +155,26 @@ def test_success_of_another_shard_that_ends_meanwhile_stays(problem_files, parts
 
     monkeypatch.setattr(_Existing, "records", look)
     assert score_parts(run, parts, out, shard="0/2").is_complete and (out / "_SUCCESS").exists()
+
+
+def test_a_part_without_rows_gives_a_part_without_rows(problem_files, parts, tmp_path):
+    """Spark and others write such parts; they must not hold up the rest."""
+    run, out = problem_files / "run", tmp_path / "out"
+    expected = score_parts(run, parts, tmp_path / "full").answer
+    (parts / "part-0.parquet").rename(parts / "part-6.parquet")  # the first part has the columns
+    pd.read_parquet(parts / "part-1.parquet")[:0].to_parquet(parts / "part-0.parquet")
+    found = score_parts(run, parts, out)
+    assert (found.there, found.is_complete) == (6, True) and (out / "_SUCCESS").exists()
+    assert found.answer.rows == 300 and found.answer.called_novel == expected.called_novel
+    assert found.answer.moved.answer == expected.moved.answer and found.answer.ranges_compared
+    empty, full = (pq.read_schema(out / f"part-{i}.parquet") for i in (0, 1))
+    assert empty.equals(full) and pq.read_metadata(out / "part-0.parquet").num_rows == 0
+    assert score_parts(run, parts, out).skipped == 6 and check_ids(out).rows == 300
+    with pytest.raises(ValueError, match="part-0.parquet is empty: it has columns but no rows"):
+        score_parts(run, parts, tmp_path / "lines", format="jsonl")
+    alone = score_parts(run, parts / "part-0.parquet", tmp_path / "alone")
+    assert alone.answer is None and json.loads((tmp_path / "alone" / "_SUCCESS").read_text())["rows"] == 0
+    assert "1 of 1 part" in alone()
 
 
 def test_an_input_that_changed_is_told_and_a_copy_is_not(problem_files, parts, tmp_path, scored):

@@ -36,7 +36,7 @@ class PartsAnswer:
     """What is in the folder now: the answer for all parts that are there, whoever scored them.
 
     Of ``parts`` parts ``there`` are there, ``scored`` of them by this call, which found ``skipped`` of its own
-    ones done. ``answer`` is None while no part is there.
+    ones done. ``answer`` is None while no part with rows is there.
     """
 
     answer: BatchAnswer | None
@@ -117,13 +117,12 @@ def score_parts(
                 for done, _ in enumerate(scoring, 1):
                     update(len(own) - len(missing) + done, len(own), "parts")
         records = existing.records()
-    answer = None
-    if records:
-        first = next(iter(records.values()))
-        answer = answer_of(joined_facts(list(records.values())), profile, summary, first, first.id)
+    answer, with_rows = None, [record for record in records.values() if record.facts.rows]
+    if with_rows:
+        answer = answer_of(joined_facts(with_rows), profile, summary, with_rows[0], with_rows[0].id)
     found = PartsAnswer(answer, len(plan.parts), len(records), len(missing), len(own) - len(missing))
-    if answer is not None and found.is_complete:
-        _write_success(folder, found, answer, digest)
+    if found.is_complete:
+        _write_success(folder, found, digest)
     return found
 
 
@@ -135,9 +134,10 @@ def _score_here(arguments: tuple[Any, ...], parts: Sequence[Part]) -> Iterator[N
         yield
 
 
-def _write_success(folder: Folder, found: PartsAnswer, answer: BatchAnswer, digest: str) -> None:
+def _write_success(folder: Folder, found: PartsAnswer, digest: str) -> None:
     """Write the last file; shards that end at the same time write the same bytes."""
-    content = {"parts": found.parts, "rows": answer.rows, "called_novel": answer.called_novel, "run": digest}
+    rows, called = (0, 0) if found.answer is None else (found.answer.rows, found.answer.called_novel)
+    content = {"parts": found.parts, "rows": rows, "called_novel": called, "run": digest}
     if folder.found(SUCCESS) is None:
         folder.write(SUCCESS, json.dumps(content).encode() + b"\n")
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from openset.bench.problems.datasets import _features as dataset_features
+from openset.bench.problems.loading import load_with_features
 from openset.bench.problems.natural import KDD_KNOWN, KDD_NEW, KDD_STRINGS, KDD_TEST, KDD_TRAIN
 from openset.bench.problems.natural import _columns as read_columns
 from openset.bench.problems.natural import _kdd_features as kdd_features
@@ -64,7 +64,7 @@ def make_pool(problem: str, number: int, data: Path) -> Pool:
             attack[known],
             kdd_features(test, new, levels),
         )
-    reviews, features = dataset_features("amazon_fdu_mtl", data)
+    reviews, features = load_with_features("amazon_fdu_mtl", data)
     new_category = NEW_CATEGORIES[number % len(NEW_CATEGORIES)]
     names, counts = np.unique(reviews.label, return_counts=True)
     largest = [str(name) for name in names[np.argsort(-counts, kind="stable")] if name != new_category]

@@ -20,13 +20,17 @@ SPACE = 'xmlns="http://s3.amazonaws.com/doc/2006-03-01/"'
 
 
 class Store:
-    """Buckets of objects by key, uploads that are not finished, and buckets that refuse."""
+    """Buckets of objects by key, uploads that are not finished, and buckets that refuse.
+
+    A bucket that may not be looked at refuses that alone, as where a user is allowed a folder of it.
+    """
 
     def __init__(self, *buckets):
         self.buckets = {bucket: {} for bucket in buckets}
         self.times = {}
         self.uploads = {}
         self.refused = set()
+        self.not_looked_at = set()
         self.fetched = []
         self.lock = threading.Lock()
 
@@ -60,6 +64,8 @@ class Handler(BaseHTTPRequestHandler):
         if bucket not in self.store.buckets:
             return self._error(404, "NoSuchBucket")
         objects = self.store.buckets[bucket]
+        if not key and self.command == "HEAD" and bucket in self.store.not_looked_at:
+            return self._error(403, "AccessDenied")
         if not key:
             return self._send(200) if self.command == "HEAD" else self._list(bucket, objects, query)
         if self.command == "PUT":

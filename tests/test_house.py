@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -68,3 +70,19 @@ def test_nothing_but_learn_and_what_trains_imports_torch_when_it_is_imported():
 def imports_torch(node):
     names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else [node.module or ""]
     return any(name.split(".")[0] == "torch" or name.startswith("openset.learn") for name in names)
+
+
+def test_what_benchmarks_import_is_there():
+    """They are not run by tests, and evidence that nobody can write again is none."""
+    missing = []
+    for path in sorted((ROOT / "benchmarks").glob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("openset"):
+                module = import_module(node.module)
+                missing += [
+                    f"{path.name}: {node.module}.{name.name}"
+                    for name in node.names
+                    if not hasattr(module, name.name)
+                    and not (hasattr(module, "__path__") and find_spec(f"{node.module}.{name.name}"))
+                ]
+    assert missing == []

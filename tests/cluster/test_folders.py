@@ -54,7 +54,16 @@ def test_buckets_that_are_missing_or_refused(s3):
     s3.buckets["private"] = {}
     s3.refused.add("private")
     with pytest.raises(PermissionError, match="s3://private/x: access is refused. Set AWS_ACCESS_KEY_ID"):
-        open_folder("s3://private/x")
+        open_folder("s3://private/x").files()
+
+
+def test_a_folder_of_a_bucket_that_may_not_be_looked_at(s3):
+    s3.not_looked_at.add("bucket")
+    folder = open_folder("s3://bucket/mine")
+    folder.write("a.txt", b"text")
+    assert list(folder.files()) == ["a.txt"] and folder.read("a.txt") == b"text"
+    folder.delete("a.txt")
+    assert folder.found("a.txt") is None
 
 
 def test_protocols_that_nobody_knows():

@@ -12,12 +12,14 @@ import sys
 import time
 
 import pandas as pd
+import pyarrow.parquet as pq
 import pytest
 
 import openset
+from openset.cluster.ids import check_ids
 from openset.cluster.part_scorer import PartScorer
 from openset.cluster.records import record_name
-from openset.cluster.score import score_parts
+from openset.cluster.score import _Existing, score_parts
 
 
 def files_of(folder):
@@ -111,11 +113,68 @@ def test_what_is_not_ours_is_refused(problem_files, parts, tmp_path):
     (out / record_name("part-2.parquet")).unlink()
     with pytest.raises(ValueError, match="part-2.parquet was not written by openset score"):
         score_parts(run, parts, out)
-    for wrong in (parts, parts / "scored", tmp_path):
+    (tmp_path / "link").symlink_to(parts)
+    relative = os.path.relpath(parts)
+    for wrong in (parts, parts / "scored", tmp_path, relative, tmp_path / "link", f"file://{parts}/scored"):
         with pytest.raises(ValueError, match="holds data that is read, or is a part of it"):
             score_parts(run, parts, wrong)
     with pytest.raises(ValueError, match="is a file: parts are written to a folder"):
         score_parts(run, parts, problem_files / "target.csv")
+
+
+def test_success_is_for_parts_that_belong_together(problem_files, parts, tmp_path):
+    run, out = problem_files / "run", tmp_path / "out"
+    score_parts(run, parts, out, shard="0/2")
+    with pytest.raises(ValueError, match="part-0.parquet was scored with other options"):
+        score_parts(run, parts, out, shard="1/2", carry="width")
+    shutil.copy(parts / "part-1.parquet", parts / "part-0.parquet")  # of the other shard
+    with pytest.raises(ValueError, match="part-0.parquet changed since it was scored"):
+        score_parts(run, parts, out, shard="1/2")
+    assert not (out / "_SUCCESS").exists() and not (out / "part-1.parquet").exists()
+
+
+def test_success_goes_when_a_part_of_another_shard_is_missing(problem_files, parts, tmp_path):
+    run, out = problem_files / "run", tmp_path / "out"
+    score_parts(run, parts, out)
+    (out / "part-1.parquet").unlink()
+    found = score_parts(run, parts, out, shard="0/2")
+    assert (found.there, found.scored, found.is_complete) == (4, 0, False)
+    assert not (out / "_SUCCESS").exists()
+
+
+def test_success_of_another_shard_that_ends_meanwhile_stays(problem_files, parts, tmp_path, monkeypatch):
+    run, out = problem_files / "run", tmp_path / "out"
+    score_parts(run, parts, out, shard="0/2")
+    looked = _Existing.records
+
+    def look(self):
+        found = looked(self)
+        monkeypatch.setattr(_Existing, "records", looked)
+        score_parts(run, parts, out, shard="1/2")  # another machine, after this one looked
+        return found
+
+    monkeypatch.setattr(_Existing, "records", look)
+    assert score_parts(run, parts, out, shard="0/2").is_complete and (out / "_SUCCESS").exists()
+
+
+def test_a_part_without_rows_gives_a_part_without_rows(problem_files, parts, tmp_path):
+    """Spark and others write such parts; they must not hold up the rest."""
+    run, out = problem_files / "run", tmp_path / "out"
+    expected = score_parts(run, parts, tmp_path / "full").answer
+    (parts / "part-0.parquet").rename(parts / "part-6.parquet")  # the first part has the columns
+    pd.read_parquet(parts / "part-1.parquet")[:0].to_parquet(parts / "part-0.parquet")
+    found = score_parts(run, parts, out)
+    assert (found.there, found.is_complete) == (6, True) and (out / "_SUCCESS").exists()
+    assert found.answer.rows == 300 and found.answer.called_novel == expected.called_novel
+    assert found.answer.moved.answer == expected.moved.answer and found.answer.ranges_compared
+    empty, full = (pq.read_schema(out / f"part-{i}.parquet") for i in (0, 1))
+    assert empty.equals(full) and pq.read_metadata(out / "part-0.parquet").num_rows == 0
+    assert score_parts(run, parts, out).skipped == 6 and check_ids(out).rows == 300
+    with pytest.raises(ValueError, match="part-0.parquet is empty: it has columns but no rows"):
+        score_parts(run, parts, tmp_path / "lines", format="jsonl")
+    alone = score_parts(run, parts / "part-0.parquet", tmp_path / "alone")
+    assert alone.answer is None and json.loads((tmp_path / "alone" / "_SUCCESS").read_text())["rows"] == 0
+    assert "1 of 1 part" in alone()
 
 
 def test_an_input_that_changed_is_told_and_a_copy_is_not(problem_files, parts, tmp_path, scored):
@@ -196,7 +255,7 @@ def test_killed_and_started_again_nothing_is_scored_twice_and_nothing_lost(probl
     run, out = problem_files / "run", tmp_path / "out"
     code = (
         "import sys, time\nfrom openset.cluster.part_scorer import PartScorer\n"
-        "from openset.cluster.score import score_parts\nscore = PartScorer.__call__\n"
+        "from openset.cluster.score import _Existing, score_parts\nscore = PartScorer.__call__\n"
         "PartScorer.__call__ = lambda self, part: (time.sleep(0.3), score(self, part))\n"
         "score_parts(*sys.argv[1:])"
     )

@@ -53,6 +53,21 @@ def test_vectors(tmp_path):
     np.testing.assert_array_equal(scorer({"e": X})["novelty_score"], scorer(source)["novelty_score"].to_numpy())
 
 
+def test_no_rows_give_no_rows_with_the_same_columns(problem_files, parts):
+    table = pq.read_table(parts / "part-0.parquet")
+    for carry in (None, ["width", "rid"], "all"):
+        scorer = Scorer(problem_files / "run", carry=carry)
+        some = scorer(table)
+        for empty in (table[:0], table[:0].to_pandas(), pl.from_arrow(table[:0])):
+            none = scorer(empty)
+            assert none.num_rows == 0 and none.column_names == some.column_names
+        assert scorer(table[:0]).schema.equals(some.schema)
+    numbers = Scorer(problem_files / "run")({name: np.zeros(0) for name in ("width", "height", "weight")})
+    assert numbers["novelty_score"].shape == (0,) and "id" in numbers
+    with pytest.raises(ValueError, match="no column 'height'"):
+        Scorer(problem_files / "run")(table[:0].drop_columns("height"))
+
+
 def test_a_column_that_is_missing_is_told(problem_files):
     with pytest.raises(ValueError, match="no column 'height'"):
         Scorer(problem_files / "run")({"width": np.zeros(3)})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
@@ -112,3 +113,19 @@ def test_texts_of_an_npz_grow_with_the_widest(tmp_path):
             add({"t": np.array([text], dtype=object)})
     with np.load(tmp_path / "t.npz") as stored:
         assert stored["t"].tolist() == ["a", "longer", "b"] and stored["t"].dtype == "<U6"
+
+
+def test_no_formula_in_a_column_that_is_carried_along(tmp_path):
+    carried = {
+        "text": pa.array(["=1+1", None]),
+        "level": pa.array(["@a", "b"]).dictionary_encode(),
+        "large": pa.array(["-x", "y"], pa.large_string()),
+        "number": pa.array([-1, 2]),
+    }
+    with writing_table(tmp_path / "t.csv", csv_safe=True) as add:
+        add({"id": np.array(["+7", "8"], dtype=object), **carried})
+    assert (tmp_path / "t.csv").read_text().splitlines() == [
+        '"id","text","level","large","number"',
+        '"\'+7","\'=1+1","\'@a","\'-x",-1',
+        '"8",,"b","y",2',
+    ]

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
-from openset.watch.answer import VERDICTS, evidence_text, finite, groups_over_time
+from openset.pipeline.batch_answer import CalledShare
+from openset.watch.answer import VERDICTS, Batch, evidence_text, finite, groups_over_time
+from openset.watch.page import timeline_of
 
 
 def test_one_line_a_batch_at_80_columns(watched):
@@ -41,6 +44,24 @@ def test_numbers():
         "1.0e+09",
     ]
     assert finite(float("inf")) < float("inf")
+
+
+def test_a_group_has_its_share_of_the_rows_that_were_looked_at(watched):
+    """A batch of 100 000 rows is fitted alone on 5000 of them, of which 500 are a group: a tenth."""
+    record = watched.store.batches()[6]
+    group = replace(record.groups[0], size=500, share=CalledShare(0.1, 0.09, 0.11, 0.95))
+    large = Batch(replace(record, number=1, rows=100_000, groups=[group]), 1.0)
+    groups = groups_over_time([large.record], {})
+    answer = replace(watched.answer(), batches=[large], groups=groups, noticed_at=1)
+    assert "group 1: 10.0 % of the rows (batch 1)" in answer()
+    assert timeline_of(answer).groups[0].shares == (0.1,) and answer.to_dict()["groups"][0]["shares"] == {1: 0.1}
+
+
+def test_no_cell_loses_what_it_says(watched):
+    batch = watched.answer().batches[6]
+    large = replace(batch, record=replace(batch.record, rows=12_345_678), evidence=1e250)
+    line = replace(watched.answer(), batches=[large]).table().splitlines()[1]
+    assert " 12M " in line and ">1e+99 !  1" in line and len(line) <= 80
 
 
 def test_groups_without_batches():

@@ -18,7 +18,7 @@ def watched_run(run):
 
 def called(*centres, size=40, of=400):
     X = np.concatenate([RANDOM.normal(centre, 0.5, (size, 3)) for centre in centres])
-    return CalledRows(X, np.array([f"r{i}" for i in range(len(X))]), np.ones(len(X)), of)
+    return CalledRows(X, np.array([f"r{i}" for i in range(len(X))]), np.ones(len(X)), of, len(X))
 
 
 def test_groups_are_numbered_over_batches(watched_run):
@@ -35,6 +35,21 @@ def test_an_old_group_and_a_new_one_in_one_batch(watched_run):
     ((_, points),) = find_groups(watched_run, Mahalanobis(), called((0, 9, 9)), {})
     found = find_groups(watched_run, Mahalanobis(), called((0, 9, 9), (30, 0, 0)), {1: points})
     assert sorted((record.number, record.again) for record, _ in found) == [(1, True), (2, False)]
+
+
+def test_of_very_many_rows_called_new_those_of_the_highest_scores_are_held(monkeypatch):
+    monkeypatch.setattr("openset.watch.grouping.MOST_CALLED", 5)
+    scores = RANDOM.permutation(12).astype(float)
+    parts = [
+        CalledRows(scores[cut, None], np.arange(12)[cut], scores[cut], 100, 4)
+        for cut in (slice(0, 4), slice(4, 8), slice(8, 12))
+    ]
+    found = parts[0].joined(parts[1]).joined(parts[2])
+    assert (found.of, found.number) == (300, 12) and sorted(found.scores) == [7, 8, 9, 10, 11]
+    assert (
+        found.ids.tolist() == np.flatnonzero(scores >= 7).tolist()
+        and found.X.ravel().tolist() == found.scores.tolist()
+    )
 
 
 def test_few_rows_are_no_group(watched_run):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -22,10 +24,10 @@ def model(watched_run):
     return watched_run.fit(watched_run.target(), number=0, after=0, names=["target"])
 
 
-def look(watched_run, path, models, labels=NO_LABELS, earlier=None):
+def look(watched_run, path, models, labels=NO_LABELS, earlier=None, alone=False):
     return look_at(
         watched_run, open_source(path), models, number=1, name="b", path=str(path), sha256="0", labels=labels,
-        earlier=earlier or {},
+        earlier=earlier or {}, alone=alone,
     )  # fmt: skip
 
 
@@ -37,6 +39,24 @@ def test_counts_are_of_scores_above_the_thresholds(watched_run, model, weeks):
     assert looked.record.called_novel == int((scores > model.model.threshold_).sum())
     assert looked.record.rows == len(rows) <= KEPT_ROWS and len(looked.sample) == len(rows)
     assert looked.record.model == 0 and looked.record.path == str(weeks[5])
+
+
+def test_a_batch_read_in_parts_is_the_same(watched_run, model, weeks, monkeypatch):
+    points = look(watched_run, weeks[6], [model]).groups[1].astype(np.float64)[:5]
+    labels = Labels(points, ("odd cat",), (False,), np.zeros(len(points), np.intp))
+    whole = look(watched_run, weeks[6], [model], labels)
+    monkeypatch.setattr("openset.watch.look.BATCH_ROWS", 64)
+    parts = look(watched_run, weeks[6], [model], labels)
+    assert replace(parts.record, time="") == replace(whole.record, time="") and whole.record.confirmed_known
+    assert np.array_equal(parts.sample, whole.sample) and np.array_equal(parts.groups[1], whole.groups[1])
+
+
+def test_a_batch_with_nothing_left_after_a_review_is_not_fitted_alone(watched_run, model, weeks):
+    X = pd.read_parquet(weeks[0])[["width", "height", "weight"]].to_numpy()
+    points = watched_run.profile.scaled(X).astype(np.float64)
+    labels = Labels(points, ("cat",), (False,), np.zeros(len(points), np.intp))
+    looked = look(watched_run, weeks[0], [model], labels, alone=True)
+    assert looked.record.own_fit is None and looked.record.called_share.value <= 0.1
 
 
 def test_every_model_in_use_counts(watched_run, model, weeks):

@@ -83,6 +83,27 @@ def test_other_files_are_refused(state, tmp_path):
         WatchStore(tmp_path / "no" / "watch.sqlite", "run")
 
 
+def test_a_full_disk_and_a_file_that_may_not_be_written(state, monkeypatch):
+    store, connect = WatchStore(state, "run"), sqlite3.connect
+
+    def limited(pragma):
+        def opened(*given, **options):
+            connection = connect(*given, **options)
+            connection.execute(pragma)
+            return connection
+
+        return opened
+
+    monkeypatch.setattr("openset.watch.store.sqlite3.connect", limited("PRAGMA max_page_count = 20"))
+    with pytest.raises(OSError, match=r"watch.sqlite cannot be written \(database or disk is full\): make room"):
+        store.add_model(model(0), b"x" * 10**6)
+    monkeypatch.setattr("openset.watch.store.sqlite3.connect", limited("PRAGMA query_only = 1"))
+    with pytest.raises(ValueError, match="readonly database.*: may it be read and written"):
+        store.add_model(model(0), b"x")
+    monkeypatch.undo()
+    assert store.models() == [] and store.batches() == []
+
+
 def test_while_another_process_writes_it_says_so(state, monkeypatch):
     monkeypatch.setattr("openset.watch.store._WAIT", 0.05)
     store = WatchStore(state, "run")

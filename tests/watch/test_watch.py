@@ -13,6 +13,7 @@ import pytest
 import openset
 from openset.stats.e_process import ERROR, LIMIT, weight
 from openset.watch import Watch, fits
+from openset.watch.fits import WatchedRun
 from openset.watch.records import Count, OwnFit
 from openset.watch.watch import evidence_by_batch
 
@@ -63,6 +64,24 @@ def test_the_same_batch_is_counted_once(run, weeks, state, tmp_path):
     frame = pd.read_parquet(weeks[1])
     second = watch.add(frame, name="a frame")
     assert watch.add(frame).number == second.number == 2 and second.name == "a frame"
+
+
+def test_a_stale_copy_and_a_file_that_grew_are_told(run, weeks, state, tmp_path):
+    watch = Watch(run, state=state)
+    latest = tmp_path / "latest.parquet"
+    latest.write_bytes(weeks[0].read_bytes())
+    watch.add(weeks[0])
+    watch.add(latest)
+    assert watch.answer().notes == [
+        "latest.parquet has the content of week-1.parquet, batch 1, and is not counted again. Was the right file "
+        "written?"
+    ]
+    pd.concat([pd.read_parquet(weeks[1])[:300], pd.read_parquet(weeks[0])[:100]]).to_parquet(latest)
+    assert not any("counted as batch" in note for note in watch.add(latest).notes)
+    latest.write_bytes(weeks[2].read_bytes())
+    (note,) = [note for note in watch.add(latest).notes if "counted as batch" in note]
+    assert note.startswith("latest.parquet was counted as batch 2 too, with other content. Rows that are in both")
+    assert note in Watch(run, state=state).answer().notes
 
 
 def test_batches_are_counted_in_order_of_time(run, weeks, state):
@@ -148,6 +167,21 @@ def test_an_own_fit_counts_by_its_p_value_for_half_of_the_error(watched):
     assert evidence_by_batch([limited], 6.0, own_fits=True)[0] < 1
     later = evidence_by_batch([quiet, quiet, small], 6.0, own_fits=True)
     assert later[-1] == pytest.approx(0.5 * weight(3) / 1e-4)
+
+
+def test_the_answer_names_the_ratio_that_it_was_noticed_under(watched, run, state, monkeypatch):
+    (record,) = watched.store.batches()[:1]
+    quiet, loud = Count(0, [0, 0, 0], 300), Count(0, [90, 90, 90], 300)
+    monkeypatch.setattr(WatchedRun, "has_test", True)
+    for counts, p_value, ratio in ((quiet, 1e-6, 2.5), (loud, 1e-6, 6.0), (quiet, 1.0, 6.0)):
+        monkeypatch.setattr(WatchedRun, "max_density_ratio", 6.0)
+        watch = Watch(run, state=state)
+        found = replace(record, counts=[counts], own_fit=OwnFit(p_value, 2.5, 400))
+        monkeypatch.setattr(watch.store, "batches", lambda found=found: [found])
+        monkeypatch.setattr(watch.store, "models", watched.store.models)
+        answer = watch.answer()
+        assert answer.max_density_ratio == ratio and f"more than {ratio:g} times as common" in answer.sentence
+        assert (answer.noticed_at == 1) == (p_value < 1)
 
 
 def test_own_fits_keep_the_error_over_any_number_of_batches():

@@ -158,12 +158,22 @@ class RemoteFolder:
         plain = url.rstrip("/")
         with telling(plain):
             system, base = _system_of(fs, plain)
-            folder = cls(plain, system, base.rstrip("/"))
-            bucket = folder.base.split("/")[0]
-            is_missing = system.get_file_info(bucket).type == fs.FileType.NotFound
-            if is_missing and getattr(system, "type_name", "") in _HAVE_BUCKETS:
-                raise FileNotFoundError(f"{plain}: there is no bucket {bucket!r}. Check its name and region.")
+        folder = cls(plain, system, base.rstrip("/"))
+        if getattr(system, "type_name", "") in _HAVE_BUCKETS:
+            folder._refuse_missing_bucket()
         return folder
+
+    def _refuse_missing_bucket(self) -> None:
+        from pyarrow import fs
+
+        bucket = self.base.split("/")[0]
+        try:
+            with telling(self.url):
+                info = self.system.get_file_info(bucket)
+        except PermissionError:  # of a folder in it: who may use that need not be allowed to look at the bucket
+            return
+        if info.type == fs.FileType.NotFound:
+            raise FileNotFoundError(f"{self.url}: there is no bucket {bucket!r}. Check its name and region.")
 
     def files(self) -> dict[str, Found]:
         """All files below it."""

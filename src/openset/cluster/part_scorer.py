@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from openset._utils.files import extension
 from openset._utils.hashing import path_sha256, sha256
 from openset.cluster.folders import open_folder
 from openset.cluster.plan import Part
@@ -14,7 +16,7 @@ from openset.cluster.runs import one_thread_each, run_digest, run_here
 from openset.data.readers.open import open_file
 from openset.data.readers.parts import open_parts
 from openset.data.writer import table_writer
-from openset.pipeline.batch_facts import FactCounter
+from openset.pipeline.batch_facts import BatchFacts, FactCounter
 from openset.pipeline.fit_profile import SAMPLE_ROWS
 from openset.pipeline.loaded_run import LoadedRun
 
@@ -60,14 +62,20 @@ class PartScorer:
     def _scored(self, part: Part, root: Path, path: Path) -> Record:
         source = open_parts(root, f"{self._data.url}/{part.name}", [path], open_file)
         loaded = self._loaded
+        # other formats cannot hold columns without rows
+        is_empty = source.n_rows == 0 and extension(path) == extension(Path(part.out)) == ".parquet"
         counter = FactCounter(loaded.profile, sample_rows=sample_rows(part.share), seed=_seed(part))
         with self._out.writing(part.out) as temporary:
             with (
                 one_thread_each(loaded) as workers,
                 table_writer(Path(part.out), temporary, csv_safe=self._options.csv_safe) as write,
             ):
-                for table in loaded.tables(loaded.batches(source, self._batch_rows), workers, counter):
-                    write(table.columns())
+                if is_empty:
+                    nothing = loaded.no_rows(source, _parquet_schema(path))
+                    write({name: nothing[name].combine_chunks() for name in nothing.column_names})
+                else:
+                    for table in loaded.tables(loaded.batches(source, self._batch_rows), workers, counter):
+                        write(table.columns())
             record = Record(
                 run=self._run,
                 options=self._options.text(),
@@ -76,7 +84,7 @@ class PartScorer:
                 typed=source.typed,
                 input=File(part.size, path_sha256(path), part.modified),
                 output=File(temporary.stat().st_size, path_sha256(temporary)),
-                facts=counter.facts,
+                facts=BatchFacts(0, 0) if is_empty else counter.facts,
             )
             self._refuse_changed(part)
             self._out.write(record_name(part.out), record.to_bytes())
@@ -88,6 +96,12 @@ class PartScorer:
             raise ValueError(
                 f"{self._data.url}/{part.name} changed while it was scored: its scores are not kept. Run again."
             )
+
+
+def _parquet_schema(path: Path) -> Any:
+    import pyarrow.parquet as pq
+
+    return pq.read_schema(path)
 
 
 def sample_rows(share: float) -> int:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+import os
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from os import PathLike
@@ -14,7 +15,7 @@ from openset._utils.hashing import path_sha256
 from openset._utils.params import check_choice, check_integer
 from openset._utils.progress import progress_bar
 from openset._utils.text import counted, listed
-from openset.cluster.folders import Folder, Found, LocalFolder, open_folder
+from openset.cluster.folders import Folder, Found, LocalFolder, is_remote, local_path, open_folder
 from openset.cluster.part_scorer import Options, PartScorer
 from openset.cluster.plan import Part, Plan, Shard, is_hidden, make_plan
 from openset.cluster.ray_score import score_on_ray
@@ -35,7 +36,7 @@ class PartsAnswer:
     """What is in the folder now: the answer for all parts that are there, whoever scored them.
 
     Of ``parts`` parts ``there`` are there, ``scored`` of them by this call, which found ``skipped`` of its own
-    ones done. ``answer`` is None while no part is there.
+    ones done. ``answer`` is None while no part with rows is there.
     """
 
     answer: BatchAnswer | None
@@ -105,22 +106,23 @@ def score_parts(
     with run_here(run) as here:
         summary, profile, digest = read_summary(here), read_profile(here / PROFILE), run_digest(here)
     existing = _Existing(plan, folder, digest, options)
-    own = mine.of(plan.parts)
-    missing = [part for part, is_done in zip(own, existing.are_done(own), strict=True) if not is_done]
-    if missing:
-        folder.delete(SUCCESS)
-        arguments = (str(run), plan.data.url, folder.url, options, batch_rows)
-        scoring = score_on_ray(arguments, missing) if on == "ray" else _score_here(arguments, missing)
-        with progress_bar("scoring", enabled=progress) as update:
-            for done, _ in enumerate(scoring, 1):
-                update(len(own) - len(missing) + done, len(own), "parts")
-    records = existing.records()
-    answer = None
-    if records:
-        answer = answer_of(joined_facts(records), profile, summary, records[0], records[0].id)
+    own, records = mine.of(plan.parts), existing.records()
+    missing = [part for part in own if part.out not in records]
+    if len(records) < len(plan.parts):
+        folder.delete(SUCCESS)  # if another shard wrote it just now, this call writes it again at its end
+        if missing:
+            arguments = (str(run), plan.data.url, folder.url, options, batch_rows)
+            scoring = score_on_ray(arguments, missing) if on == "ray" else _score_here(arguments, missing)
+            with progress_bar("scoring", enabled=progress) as update:
+                for done, _ in enumerate(scoring, 1):
+                    update(len(own) - len(missing) + done, len(own), "parts")
+        records = existing.records()
+    answer, with_rows = None, [record for record in records.values() if record.facts.rows]
+    if with_rows:
+        answer = answer_of(joined_facts(with_rows), profile, summary, with_rows[0], with_rows[0].id)
     found = PartsAnswer(answer, len(plan.parts), len(records), len(missing), len(own) - len(missing))
-    if answer is not None and found.is_complete:
-        _write_success(folder, found, answer, digest)
+    if found.is_complete:
+        _write_success(folder, found, digest)
     return found
 
 
@@ -132,21 +134,27 @@ def _score_here(arguments: tuple[Any, ...], parts: Sequence[Part]) -> Iterator[N
         yield
 
 
-def _write_success(folder: Folder, found: PartsAnswer, answer: BatchAnswer, digest: str) -> None:
+def _write_success(folder: Folder, found: PartsAnswer, digest: str) -> None:
     """Write the last file; shards that end at the same time write the same bytes."""
-    content = {"parts": found.parts, "rows": answer.rows, "called_novel": answer.called_novel, "run": digest}
+    rows, called = (0, 0) if found.answer is None else (found.answer.rows, found.answer.called_novel)
+    content = {"parts": found.parts, "rows": rows, "called_novel": called, "run": digest}
     if folder.found(SUCCESS) is None:
         folder.write(SUCCESS, json.dumps(content).encode() + b"\n")
 
 
 def _refuse_input(plan: Plan, out: Folder, data: str) -> None:
     """Raise an error if scores would be written among the data, or into a file."""
-    inside, where = f"{out.url}/", plan.data.url
+    inside, where = f"{_place(out.url)}/", _place(plan.data.url)
     is_same = any(f"{where}/{part.name}".startswith(inside) for part in plan.parts)
-    if is_same or (inside.startswith(f"{where}/") and data.rstrip("/") == where):
+    if is_same or (inside.startswith(f"{where}/") and _place(data) == where):
         raise ValueError(f"{out.url} holds data that is read, or is a part of it: write to another folder.")
     if isinstance(out, LocalFolder) and out.path.exists() and not out.path.is_dir():
         raise ValueError(f"{out.url} is a file: parts are written to a folder.")
+
+
+def _place(path: str) -> str:
+    """A path under its one name: absolute and without links, if it is on this machine."""
+    return path.rstrip("/") if is_remote(path) else os.path.realpath(local_path(path))
 
 
 @dataclass(frozen=True)
@@ -158,8 +166,12 @@ class _Existing:
     run: str
     options: Options
 
-    def are_done(self, parts: Sequence[Part]) -> list[bool]:
-        """Whether each of the parts is done; a file that is not ours is an error."""
+    def records(self) -> dict[str, Record]:
+        """The records of all parts that are done, of any shard, by the part's name and in the order of the parts.
+
+        A file that is not ours, or that this call would have written otherwise, is an error: _SUCCESS stands for
+        parts that belong together.
+        """
         there = self.folder.files()
         wanted = {part.out for part in self.plan.parts}
         others = [name for name in there if name not in wanted and not is_hidden(name)]
@@ -168,29 +180,18 @@ class _Existing:
                 f"{self.folder.url} holds files that are no parts of the data: {listed(others)}. Choose another "
                 "folder, or delete them; were inputs taken away since?"
             )
-        return self._mapped(lambda part: self._is_done(part, there), parts)
-
-    def records(self) -> list[Record]:
-        """The records of all parts that are there, of any shard, in the order of the parts."""
-        there = self.folder.files()
-        whole = [part for part in self.plan.parts if part.out in there and record_name(part.out) in there]
-        found = zip(whole, self._mapped(self._record, whole), strict=True)
-        return [record for part, record in found if self._is_whole(record, there[part.out])]
-
-    def _mapped(self, function: Any, parts: Iterable[Part]) -> list[Any]:
         with ThreadPoolExecutor(_READERS) as threads:
-            return list(threads.map(function, parts))
+            found = threads.map(lambda part: self._done(part, there), self.plan.parts)
+            return {part.out: record for part, record in zip(self.plan.parts, found, strict=True) if record}
 
     def _record(self, part: Part) -> Record:
         name = record_name(part.out)
         return Record.from_bytes(self.folder.read(name), f"{self.folder.url}/{name}")
 
-    def _is_whole(self, record: Record, file: Found) -> bool:
-        return record.run == self.run and file.size == record.output.size
-
-    def _is_done(self, part: Part, there: dict[str, Found]) -> bool:
+    def _done(self, part: Part, there: dict[str, Found]) -> Record | None:
+        """The record of a part, None if it is not there as a whole."""
         if part.out not in there:
-            return False
+            return None
         place = f"{self.folder.url}/{part.out}"
         again = "Choose another folder, or delete the part to score it again."
         if record_name(part.out) not in there:
@@ -206,7 +207,7 @@ class _Existing:
             raise ValueError(
                 f"{self.plan.data.url}/{part.name} changed since it was scored into {place}. {again}"
             )
-        return self._is_whole(record, there[part.out])
+        return record if there[part.out].size == record.output.size else None
 
     def _is_same(self, part: Part, record: Record) -> bool:
         """Whether the input is the one that was scored; a copy with another time is compared by its bytes."""

@@ -7,6 +7,7 @@ from dataclasses import replace
 from os import PathLike
 from typing import Any
 
+import narwhals as nw
 import numpy as np
 
 from openset._utils.extras import require
@@ -24,7 +25,7 @@ class Scorer:
     It takes a table of pyarrow, a data frame, or a dictionary of arrays (vectors as an array of two axes), and
     returns a table of pyarrow, or a dictionary for a dictionary. ``carry`` names columns that come back too, or
     is "all". Rows without the run's id column are numbered from 0 in each call. A computation takes one thread,
-    so that an engine may run one scorer on each core.
+    so that an engine may run one scorer on each core. No rows give no rows, with the same columns.
 
     >>> import pyarrow as pa, tempfile, openset
     >>> data = openset.make_background_shift(n_source=300, n_target=300, n_features=4, random_state=0)
@@ -50,14 +51,18 @@ class Scorer:
     def __call__(self, rows: Any) -> Any:
         """Score some rows."""
         pa = require("pyarrow", "Scoring tables", "data")
-        source = open_source(_table(pa, rows) if isinstance(rows, Mapping) else rows)
+        given = _table(pa, rows) if isinstance(rows, Mapping) else rows
+        source = open_source(given)
         loaded = self._loaded
         if loaded.settings.id not in source.kinds:
             loaded = replace(loaded, settings=replace(loaded.settings, id=None))
         with one_thread_each(loaded):
-            scored = list(loaded.tables(loaded.batches(source, BATCH_ROWS), 1, FactCounter(None)))
-        tables = [pa.table({name: as_arrow(c) for name, c in part.columns().items()}) for part in scored]
-        table = pa.concat_tables(tables)
+            if source.n_rows == 0:  # engines have empty partitions
+                table = loaded.no_rows(source, nw.from_native(given, eager_only=True).to_arrow().schema)
+            else:
+                scored = loaded.tables(loaded.batches(source, BATCH_ROWS), 1, FactCounter(None))
+                parts = [{name: as_arrow(c) for name, c in part.columns().items()} for part in scored]
+                table = pa.concat_tables([pa.table(columns) for columns in parts])
         if not isinstance(rows, Mapping):
             return table
         return {name: table[name].to_numpy(zero_copy_only=False) for name in table.column_names}

@@ -79,14 +79,22 @@ def _without_formulas(write: Write) -> Write:
         return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
 
     def write_safe(columns: Columns) -> None:
-        texts = {
-            name: as_objects([safe(value) for value in c.tolist()])
-            for name, c in columns.items()
-            if c.dtype.kind in "OU"
-        }
-        write({safe(name): texts.get(name, column) for name, column in columns.items()})
+        write({safe(name): _mapped_text(safe, column) for name, column in columns.items()})
 
     return write_safe
+
+
+def _mapped_text(function: Callable[[Any], Any], column: Any) -> Any:
+    """A column with a function of every value, if it holds text."""
+    if isinstance(column, np.ndarray):
+        is_text = column.dtype.kind in "OU"
+        return as_objects([function(value) for value in column.tolist()]) if is_text else column
+    import pyarrow as pa
+
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    if not (pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)):
+        return column
+    return pa.array([function(value) for value in column.to_pylist()], pa.string())
 
 
 def _opener(path: Path) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 
 from openset._utils.text import shortened, wrapped
 from openset.pipeline.batch_answer import percent
-from openset.watch.records import BatchRecord, ModelRecord
+from openset.watch.records import BatchRecord, GroupRecord, ModelRecord
 
 VERDICTS = {
     "noticed": "new class noticed",
@@ -17,6 +17,7 @@ VERDICTS = {
 }
 """The codes of a watch's verdict, which stay the same, and its words."""
 _WIDTHS = (16, 7, 8, 20, 9, 14)
+_MOST_SHOWN = 1e99
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,10 @@ class Batch:
 
 @dataclass(frozen=True)
 class Group:
-    """A group over the batches: its name, whether a review confirmed it, and its sizes by batch."""
+    """A group over the batches: its name, whether a review confirmed it, and by batch its rows and its share.
+
+    Where a batch is fitted alone, both are of the rows that it was fitted on, at most 5000.
+    """
 
     number: int
     name: str
@@ -38,6 +42,7 @@ class Group:
     first: int
     last: int
     sizes: dict[int, int]
+    shares: dict[int, float]
 
     @property
     def text(self) -> str:
@@ -59,7 +64,7 @@ class WatchAnswer:
 
     ``code`` is ``noticed``, ``nothing`` or ``cannot_tell``. ``noticed_at`` is the number of the batch at which
     the evidence reached ``limit``. ``max_density_ratio`` is how many times as common a known kind may be as in
-    source.
+    source for that to be rare: what the watch assumes or, where a batch's own fit noticed, what that fit assumed.
     """
 
     run: str
@@ -105,8 +110,7 @@ class WatchAnswer:
         return "\n".join(lines)
 
     def _group_line(self, group: Group) -> str:
-        rows = {batch.record.number: batch.record.rows for batch in self.batches}
-        shown = [f"{percent(size / rows[number])} %" for number, size in list(group.sizes.items())[-6:]]
+        shown = [f"{percent(share)} %" for share in list(group.shares.values())[-6:]]
         state = {"new": ", confirmed as new", "known": ", confirmed as known", "": ""}[group.confirmed]
         when = f"batch {group.first}" if group.first == group.last else f"batches {group.first} to {group.last}"
         return f"{group.text}{state}: {', '.join(shown)} of the rows ({when})"
@@ -119,7 +123,7 @@ def _line(batch: Batch, names: dict[int, str], limit: float) -> tuple[str, ...]:
     record, share = batch.record, batch.record.called_share
     return (
         record.name,
-        str(record.rows),
+        str(record.rows) if record.rows < 10**7 else f"{record.rows / 1e6:.0f}M",
         "few rows" if record.moved == "unknown" else record.moved,
         f"{percent(share.value)} % ({percent(share.low)}–{percent(share.high)})",
         "–"
@@ -142,11 +146,13 @@ def _aligned(cells: Sequence[str]) -> str:
 def evidence_text(value: float) -> str:
     """Evidence with two digits that say something.
 
-    >>> evidence_text(0.0412), evidence_text(17.2), evidence_text(2.5e8), evidence_text(0.0)
-    ('0.041', '17', '2.5e+08', '0')
+    >>> evidence_text(0.0412), evidence_text(17.2), evidence_text(2.5e8), evidence_text(0.0), evidence_text(1e200)
+    ('0.041', '17', '2.5e+08', '0', '>1e+99')
     """
     if value == 0:
         return "0"
+    if value > _MOST_SHOWN:
+        return f">{_MOST_SHOWN:.0e}"
     return f"{value:.2g}" if 1e-4 <= value < 100 else f"{value:.0f}" if 100 <= value < 1e5 else f"{value:.1e}"
 
 
@@ -161,18 +167,19 @@ def finite(value: float) -> float:
 
 def groups_over_time(records: Sequence[BatchRecord], confirmed: dict[int, tuple[str, bool]]) -> list[Group]:
     """The groups of all batches by their numbers; ``confirmed`` has names that a review gave, and whether new."""
-    found: dict[int, dict[int, int]] = {}
+    found: dict[int, dict[int, GroupRecord]] = {}
     for record in records:
         for group in record.groups:
-            found.setdefault(group.number, {})[record.number] = group.size
+            found.setdefault(group.number, {})[record.number] = group
     return [
         Group(
             number=number,
             name=confirmed[number][0] if number in confirmed else "",
             confirmed="" if number not in confirmed else "new" if confirmed[number][1] else "known",
-            first=min(sizes),
-            last=max(sizes),
-            sizes=sizes,
+            first=min(by_batch),
+            last=max(by_batch),
+            sizes={batch: group.size for batch, group in by_batch.items()},
+            shares={batch: group.share.value for batch, group in by_batch.items()},
         )
-        for number, sizes in sorted(found.items())
+        for number, by_batch in sorted(found.items())
     ]

@@ -17,18 +17,28 @@ from openset.stats.neighbours import evenly_spaced
 from openset.watch.fits import WatchedRun
 from openset.watch.records import GroupRecord
 
-_MOST_CALLED = 20_000
+MOST_CALLED = 20_000
 """Rows called new that are grouped: those of the highest scores."""
 
 
 @dataclass(frozen=True, eq=False)
 class CalledRows:
-    """The rows called new, ``of`` so many rows: features, ids and scores."""
+    """``number`` rows ``of`` so many are called new: features, ids and scores of those that are grouped."""
 
     X: NDArray[Any]
     ids: NDArray[Any]
     scores: NDArray[np.float64]
     of: int
+    number: int
+
+    def joined(self, other: CalledRows) -> CalledRows:
+        """The rows called new of two parts of a batch."""
+        X, ids, scores = (
+            np.concatenate([getattr(part, name) for part in (self, other)]) for name in ("X", "ids", "scores")
+        )
+        kept = np.sort(np.argsort(-scores, kind="stable")[:MOST_CALLED])
+        number, of = self.number + other.number, self.of + other.of
+        return CalledRows(X[kept], ids[kept], scores[kept], of, number)
 
 
 def find_groups(
@@ -39,13 +49,12 @@ def find_groups(
     Rows are grouped by the model's own representation or, where it has none, by scaled features. Groups of
     different batches are compared by scaled features, which do not depend on the model.
     """
-    highest = np.sort(np.argsort(-called.scores, kind="stable")[:_MOST_CALLED])
-    if len(highest) < FEWEST_ROWS:
+    if len(called.scores) < FEWEST_ROWS:
         return []
-    X, ids = called.X[highest], called.ids[highest]
+    X, ids = called.X, called.ids
     points = run.profile.scaled(X)
     compared = np.asarray(model.representation(X)) if hasattr(model, "representation") else points
-    found = discover_groups(compared, called.scores[highest], n_target=called.of)
+    found = discover_groups(compared, called.scores, n_target=called.of)
     groups = [
         (group, np.flatnonzero(found.labels == index))
         for index, group in enumerate(found.groups)

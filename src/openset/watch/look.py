@@ -11,12 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from openset._utils.hashing import digest
+from openset.data.readers.records import Records
 from openset.data.readers.source import Source
 from openset.pipeline.batch_answer import CONFIDENCE, BatchAnswer, CalledShare, answer_of
 from openset.pipeline.batch_facts import FactCounter
 from openset.pipeline.load import stream
 from openset.pipeline.scored_batches import BATCH_ROWS
 from openset.pipeline.scored_table import predictions
+from openset.pipeline.settings import FEWEST_ROWS
+from openset.problem import Predictions
 from openset.stats.row_sample import RowSample, draw_sample
 from openset.stats.shares import binomial_interval
 from openset.watch.fits import FittedModel, WatchedRun
@@ -45,18 +48,6 @@ class Looked:
 
 
 @dataclass(frozen=True, eq=False)
-class _Kept:
-    """The rows of a batch that may matter: above a model's lowest threshold, or called new by the newest one."""
-
-    X: NDArray[Any]
-    ids: NDArray[Any]
-    scores: NDArray[np.float64]
-    """(rows, models); the newest model is last."""
-    called: NDArray[np.bool_]
-    """(rows, models)"""
-
-
-@dataclass(frozen=True, eq=False)
 class _Sample:
     """Random rows of a batch, and their ids, drawn alike."""
 
@@ -69,6 +60,26 @@ class _Sample:
 
     def joined(self, other: _Sample) -> _Sample:
         return _Sample(self.features.joined(other.features), self.ids.joined(other.ids))
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """What is kept of a part of a batch; its memory does not grow with the rows."""
+
+    sample: _Sample
+    called: CalledRows
+    """The rows that the newest model calls new."""
+    counts: tuple[Count, ...]
+    confirmed_known: int
+
+    def joined(self, other: _Part) -> _Part:
+        """The same of both parts together."""
+        return _Part(
+            self.sample.joined(other.sample),
+            self.called.joined(other.called),
+            tuple(one.joined(more) for one, more in zip(self.counts, other.counts, strict=True)),
+            self.confirmed_known + other.confirmed_known,
+        )
 
 
 def look_at(
@@ -91,86 +102,101 @@ def look_at(
     rows.
     """
     counter = FactCounter(run.profile)
-    sample, kept = _read(run, data, models, counter)
-    if sample is None or kept is None:
+    read = _read(run, data, models, labels, counter)
+    if read is None:
         raise ValueError(f"{name} has no rows: leave it out.")
     answer = answer_of(counter.facts, run.profile, run.summary, data, run.settings.id)
-    is_known = labels.is_known(_points(run, kept.X))
     cannot_tell = _why_not(answer, models[-1])
-    model, own, called = models[-1].model, None, _called(kept, answer.rows)
-    if alone and answer.moved.answer == "no":
-        model, own, called = _fit_alone(run, sample, labels, max_density_ratio)
+    model, own, called = models[-1].model, None, read.called
+    left = ~labels.is_known(_points(run, read.sample.features.rows))
+    if alone and answer.moved.answer == "no" and left.sum() >= FEWEST_ROWS:
+        X, ids = read.sample.features.rows[left], read.sample.ids.rows[left]
+        model, own, called = _fit_alone(run, X, ids, max_density_ratio)
     # all rows of a batch that moved may be called new: they are no groups of new rows
     found = [] if answer.moved.answer == "yes" else find_groups(run, model, called, earlier)
     record = BatchRecord(
         number=number,
         name=name,
-        sha256=sha256 or digest(sample.features.rows),
+        sha256=sha256 or digest(read.sample.features.rows),
         rows=answer.rows,
-        called_novel=len(called.scores),
-        called_share=_share(len(called.scores), called.of),
+        called_novel=called.number,
+        called_share=_share(called.number, called.of),
         moved=answer.moved.answer,
         moved_sentence=answer.moved.sentence,
         model=models[-1].record.number,
-        counts=[] if cannot_tell else _counts(models, kept, ~is_known),
+        counts=[] if cannot_tell else list(read.counts),
         groups=[record for record, _ in found],
         own_fit=own,
         cannot_tell=cannot_tell,
-        confirmed_known=int(is_known.sum()),
+        confirmed_known=read.confirmed_known,
         notes=_notes(answer, labels),
         path=path,
         time=datetime.now(UTC).isoformat(timespec="seconds"),
     )
     # a batch that moved is not fitted on: its rows would all look new
-    rows = sample.features.rows[: 0 if answer.moved.answer != "no" else None]
+    rows = read.sample.features.rows[: 0 if answer.moved.answer != "no" else None]
     return Looked(record, rows, {record.number: points for record, points in found})
 
 
 def _read(
-    run: WatchedRun, data: Source, models: Sequence[FittedModel], counter: FactCounter
-) -> tuple[_Sample | None, _Kept | None]:
-    sample: _Sample | None = None
-    parts: list[_Kept] = []
-    lowest = np.array([min(fitted.record.thresholds) for fitted in models])
+    run: WatchedRun, data: Source, models: Sequence[FittedModel], labels: Labels, counter: FactCounter
+) -> _Part | None:
+    """Read and score all rows; None if there are none."""
+    whole: _Part | None = None
     for records in stream(replace(run.settings, carry=None), data, BATCH_ROWS, run.fitted):
         if not len(records):
             continue
         made = run.maker(records)
         found = [predictions(fitted.model, made.X) for fitted in models]
         counter.add(counter.facts_of(made, found[-1], records.rows))
-        ids = np.asarray(records.rows if records.ids is None else records.ids)
-        part = _Sample.of(made.X, ids, records.rows)
-        sample = part if sample is None else sample.joined(part)
-        scores = np.column_stack([each.novelty_score for each in found])
-        called = np.column_stack([each.predicted_index == len(each.labels) - 1 for each in found])
-        rows = np.flatnonzero((scores > lowest).any(axis=1) | called.any(axis=1))
-        parts.append(_Kept(made.X[rows], ids[rows], scores[rows], called[rows]))
-    if not parts:
-        return None, None
-    joined = (
-        np.concatenate([getattr(part, name) for part in parts]) for name in ("X", "ids", "scores", "called")
+        part = _part_of(run, models, found, labels, made.X, records)
+        whole = part if whole is None else whole.joined(part)
+    return whole
+
+
+def _part_of(
+    run: WatchedRun,
+    models: Sequence[FittedModel],
+    found: Sequence[Predictions],
+    labels: Labels,
+    X: NDArray[Any],
+    records: Records,
+) -> _Part:
+    """Some rows as the models score them; those like rows that a review confirmed as known do not count."""
+    ids = np.asarray(records.rows if records.ids is None else records.ids)
+    scores = np.column_stack([each.novelty_score for each in found])
+    called = np.column_stack([each.predicted_index == len(each.labels) - 1 for each in found])
+    lowest = np.array([min(fitted.record.thresholds) for fitted in models])
+    matter = np.flatnonzero((scores > lowest).any(axis=1) | called.any(axis=1))
+    is_known = labels.is_known(_points(run, X[matter]))
+    counted, newest = matter[~is_known], np.flatnonzero(called[:, -1])
+    counts = tuple(
+        Count(
+            fitted.record.number,
+            list(fitted.record.references.count_above(scores[counted, index])),
+            fitted.record.n_reference,
+            int(called[:, index].sum()),
+        )
+        for index, fitted in enumerate(models)
     )
-    return sample, _Kept(*joined)
+    return _Part(
+        _Sample.of(X, ids, records.rows),
+        CalledRows(X[newest], ids[newest], scores[newest, -1], len(X), len(newest)),
+        counts,
+        int(is_known.sum()),
+    )
 
 
 def _fit_alone(
-    run: WatchedRun, sample: _Sample, labels: Labels, max_density_ratio: float | None
+    run: WatchedRun, X: NDArray[Any], ids: NDArray[Any], max_density_ratio: float | None
 ) -> tuple[Any, OwnFit, CalledRows]:
-    """Fit the batch alone, without rows like those confirmed as known: model, test, rows called new."""
-    left = ~labels.is_known(_points(run, sample.features.rows))
-    X, ids = sample.features.rows[left], sample.ids.rows[left]
+    """Fit rows of the batch alone: model, test, rows called new."""
     model = run.fit_alone(X, max_density_ratio)
     scores = model.target_predictions().novelty_score
     called = np.flatnonzero(scores > model.threshold_)
     test = model.novelty_test_
     own = OwnFit(float(test.p_value), float(test.max_density_ratio), len(X), test.limit)
-    return model, own, CalledRows(X[called], ids[called], scores[called], len(X))
-
-
-def _called(kept: _Kept, of: int) -> CalledRows:
-    """The rows that the newest model calls new."""
-    newest = kept.called[:, -1]
-    return CalledRows(kept.X[newest], kept.ids[newest], kept.scores[newest, -1], of)
+    return model, own, CalledRows(X[called], ids[called], scores[called], len(X), len(called))
 
 
 def _share(called: int, of: int) -> CalledShare:
@@ -189,16 +215,6 @@ def _why_not(answer: BatchAnswer, newest: FittedModel) -> str:
     if answer.moved.answer == "unknown":
         return "too few rows to tell whether it moved"
     return _LIMITS.get(newest.record.limit, "")
-
-
-def _counts(models: Sequence[FittedModel], kept: _Kept, counted: NDArray[np.bool_]) -> list[Count]:
-    counts = []
-    for index, fitted in enumerate(models):
-        references = fitted.record.references
-        above = list(references.count_above(kept.scores[counted, index]))
-        called = int(kept.called[:, index].sum())
-        counts.append(Count(fitted.record.number, above, references.n_rows, called))
-    return counts
 
 
 def _notes(answer: BatchAnswer, labels: Labels) -> list[str]:

@@ -79,10 +79,7 @@ def _group(group: Group, answer: WatchAnswer) -> TimelineGroup:
     return TimelineGroup(
         name=group.text,
         state={"new": "confirmed as new", "known": "confirmed as known", "": ""}[group.confirmed],
-        shares=tuple(
-            group.sizes[record.number] / record.rows if record.number in group.sizes else None
-            for record in records
-        ),
+        shares=tuple(group.shares.get(record.number) for record in records),
         rows=sum(group.sizes.values()),
         examples=example_ids(latest[0].examples),
     )

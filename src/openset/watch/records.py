@@ -43,6 +43,11 @@ class Count:
     called: int = 0
     """Rows that this model calls new."""
 
+    def joined(self, other: Count) -> Count:
+        """The count of two parts of a batch, by one model."""
+        above = [one + more for one, more in zip(self.above, other.above, strict=True)]
+        return Count(self.model, above, self.n_reference, self.called + other.called)
+
     def tally(self, rows: int) -> Tally:
         """The count as the evidence takes it."""
         return Tally(rows, tuple(self.above), self.n_reference)

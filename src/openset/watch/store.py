@@ -127,7 +127,8 @@ class WatchStore:
             try:
                 yield connection
             except BaseException:
-                connection.execute("ROLLBACK")
+                if connection.in_transaction:  # after a full disk SQLite has rolled back by itself
+                    connection.execute("ROLLBACK")
                 raise
             connection.execute("COMMIT")
 
@@ -141,7 +142,11 @@ class WatchStore:
                 f"another process added a batch to {self.path} meanwhile: run the command again."
             ) from None
         except sqlite3.OperationalError as error:
-            raise ValueError(f"{self.path} cannot be used ({error}): is another process writing to it?") from None
+            if "disk" in str(error):
+                raise OSError(f"{self.path} cannot be written ({error}): make room and run again.") from None
+            is_busy = "locked" in str(error)
+            advice = "is another process writing to it?" if is_busy else "may it be read and written?"
+            raise ValueError(f"{self.path} cannot be used ({error}): {advice}") from None
         except sqlite3.DatabaseError as error:
             raise ValueError(
                 f"{self.path} is no state of a watch ({error}): move it away to begin anew."

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
@@ -70,6 +71,7 @@ class Watch:
         path = self.folder / NAME if state is None else Path(state)
         self.store = WatchStore(path, path_sha256(self.folder / RESULT))
         self._loaded: dict[int, FittedModel] = {}
+        self._notes: list[str] = []
 
     @property
     def max_density_ratio(self) -> float:
@@ -90,7 +92,13 @@ class Watch:
         before = self.store.batches()
         counted = next((record for record in before if record.sha256 == sha256), None)
         if counted is not None:
+            if counted.name != Path(batch).name:
+                self._notes.append(
+                    f"{Path(batch).name} has the content of {counted.name}, batch {counted.number}, and is not "
+                    "counted again. Was the right file written?"
+                )
             return counted
+        path = os.path.realpath(expanded(batch)) if is_path else ""
         models = self._models_in_use(before)
         number = len(before) + 1
         looked = look_at(
@@ -99,7 +107,7 @@ class Watch:
             models,
             number=number,
             name=name or (Path(batch).name if is_path else f"batch {number}"),
-            path=os.path.realpath(expanded(batch)) if is_path else "",
+            path=path,
             sha256=sha256,
             labels=self.labels,
             earlier=self.store.groups(),
@@ -108,8 +116,9 @@ class Watch:
         )
         counted = next((record for record in before if record.sha256 == looked.record.sha256), None)
         if counted is None:
-            self.store.add_batch(looked.record, looked.sample, looked.groups)
-        return counted or looked.record
+            record = replace(looked.record, notes=[*looked.record.notes, *_same_file(path, before)])
+            self.store.add_batch(record, looked.sample, looked.groups)
+        return counted or record
 
     def add_all(self, batches: Sequence[str | PathLike[str]]) -> list[BatchRecord]:
         """Several files in order of time, those counted before among them; another order is an error."""
@@ -126,15 +135,16 @@ class Watch:
         )
         batches = [Batch(record, value) for record, value in zip(records, evidence, strict=True)]
         noticed = next((batch.record for batch in batches if batch.evidence >= LIMIT), None)
+        ratio = self.max_density_ratio if noticed is None else self._noticed_under(records[: noticed.number])
         names = {n: self.labels.name_of(rows.astype(np.float64)) for n, rows in self.store.groups().items()}
         groups = groups_over_time(records, {n: name for n, name in names.items() if name is not None})
         code = "noticed" if noticed else "cannot_tell" if not records or records[-1].cannot_tell else "nothing"
-        notes = list(dict.fromkeys(note for record in records[-1:] for note in record.notes))
+        notes = [note for record in records[-1:] for note in record.notes]
         return WatchAnswer(
             run=str(self.folder),
             code=code,
-            sentence=_sentence(code, batches, noticed, self.max_density_ratio),
-            max_density_ratio=self.max_density_ratio,
+            sentence=_sentence(code, batches, noticed, ratio),
+            max_density_ratio=ratio,
             evidence=max(evidence, default=0.0),
             limit=LIMIT,
             error=ERROR,
@@ -143,7 +153,7 @@ class Watch:
             groups=groups,
             models=models,
             advice=self._advice(code, records, models),
-            notes=notes,
+            notes=list(dict.fromkeys([*self._notes, *notes])),
         )
 
     def write_page(self, path: str | PathLike[str] | None = None) -> Path:
@@ -154,6 +164,13 @@ class Watch:
         return write_page(self.answer(), page)
 
     # --- inside
+
+    def _noticed_under(self, records: Sequence[BatchRecord]) -> float:
+        """The ratio under which a new class was noticed in the last of some batches: of series or its own fit."""
+        own = records[-1].own_fit
+        series = [replace(record, own_fit=None) for record in records]
+        by_series = evidence_by_batch(series, self.max_density_ratio, own_fits=self.run.has_test)[-1]
+        return self.max_density_ratio if own is None or by_series >= LIMIT else own.max_density_ratio
 
     def _models_in_use(self, before: Sequence[BatchRecord]) -> list[FittedModel]:
         """The models that score the next batch, the newest last; one that is due is fitted first.
@@ -256,6 +273,18 @@ def evidence_by_batch(
             best = max(best, value + half)
         found.append(float(np.exp(min(best, 700.0))))
     return found
+
+
+def _same_file(path: str, before: Sequence[BatchRecord]) -> list[str]:
+    """A note if a file of this path was counted before: with other content, or it would not be counted again."""
+    same = [record for record in before if path and record.path == path]
+    if not same:
+        return []
+    return [
+        f"{same[-1].name} was counted as batch {same[-1].number} too, with other content. Rows that are in both "
+        "count twice, which the evidence does not allow for: if it has the same rows and more, begin anew with "
+        "another file for the state."
+    ]
 
 
 def check_order(paths: Sequence[str], stored: Sequence[BatchRecord]) -> None:

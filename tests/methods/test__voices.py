@@ -15,6 +15,8 @@ from openset.methods._voices import (
     _AGREEING,
     _CONTAINED,
     _GROWN,
+    _MORE_COHERENT,
+    _MUCH_GROWN,
     COHERENT,
     FEWEST_ROWS,
     MIXED,
@@ -117,8 +119,18 @@ def test_growth_of_known_kinds_explains_low_mixing_and_a_far_group_in_such_a_bat
             trust = weigh(coherence, 0.0, mixing=MIXED[0], growth=growth)
             assert trust.distances == lead and trust.growth == growth
             assert not trust.is_mixed, "the verdict stays limited: nothing can be proved there"
-    assert weigh(COHERENT[1], 0.0, mixing=MIXED[1], growth=99.0).distances == 1, "a group counts"
+    assert weigh(COHERENT[1], 0.0, mixing=MIXED[1], growth=_MUCH_GROWN[0]).distances == 1, "a group counts"
     assert weigh(0.0, 0.0, growth=99.0, moved=True).heads == 0, "growth does not explain a move"
+
+
+def test_where_kinds_grew_much_a_far_group_that_heads_do_not_see_must_be_more_coherent():
+    unseen, seen = _AGREEING
+    assert weigh(COHERENT[1], unseen, growth=_MUCH_GROWN[1]).distances == 0
+    assert weigh(COHERENT[1], seen, growth=_MUCH_GROWN[1]).distances == 1
+    needed = weigh(0.0, unseen, growth=_MUCH_GROWN[1]).coherence_needed
+    assert needed == pytest.approx(COHERENT[1] + _MORE_COHERENT)
+    assert weigh(needed, unseen, growth=_MUCH_GROWN[1]).distances == pytest.approx(1)
+    assert weigh(0.0, unseen, growth=_MUCH_GROWN[0]).coherence_needed == COHERENT[1]
 
 
 FLAGS = {

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from openset.align.auto import Chosen
 from openset.methods._scores_to_test import ScoresToTest
-from openset.methods._voices import COHERENT, MIXED, Trust
+from openset.methods._voices import MIXED, Trust
 from openset.problem import Floats, Problem
 from openset.stats.diagnostics import Diagnostic, score_diagnostics, support_of_known
 from openset.stats.neighbours import evenly_spaced
@@ -81,8 +81,8 @@ def voice_diagnostics(alignment: Chosen, trust: Trust, proved_by_heads: bool) ->
     test = "the heads" if proved_by_heads else "distances, because a group far from source contradicts the heads"
     words = (
         f"The score follows {lead}: the rows far from source form a group by {trust.coherence:.2f} (distances "
-        f"lead from {COHERENT[1]:g} on), and {100 * trust.agreement:.0f} % of the highest rows of both agree. "
-        f"The test is by {test}."
+        f"lead from {trust.coherence_needed:.2g} on), and {100 * trust.agreement:.0f} % of the highest rows of "
+        f"both agree. The test is by {test}."
     )
     mixed = (
         f"The nearest rows of a row are of the other domain {trust.mixing:.2f} times as often as those a little "

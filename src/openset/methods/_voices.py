@@ -11,7 +11,8 @@ target without labels:
 - *agreement*: if the highest rows of both are the same, or those of the heads all lie far from source (as they do
   if the new class is larger than the rows looked at), both are heard;
 - *growth*: if known kinds are seen to have become several times as common, that alone can make neighbourhoods
-  unmixed, and kinds that are rare in source far and coherent: neither then speaks against the heads;
+  unmixed, and kinds that are rare in source far and coherent: neither then speaks against the heads. If they
+  grew more than about five times, a far group that the heads do not see must be more coherent to be heard;
 - *moved*: if most target rows lie where there is hardly any source, and alignment did not undo it, density ratios
   say nothing about single rows.
 
@@ -59,6 +60,8 @@ MIXED = (0.80, 0.86)
 """Mixing of the domains up to which distances lead, and from which on it says nothing against the heads."""
 _GROWN = (2.5, 4.0)
 """Growth of known kinds from which on it explains low mixing, in part and in full."""
+_MUCH_GROWN, _MORE_COHERENT = (4.5, 5.5), 0.14
+"""Growth from which on far groups that the heads do not see need more coherence, and how much more at most."""
 _AGREEING = (0.50, 0.60)
 """Overlap of highest rows from which heads are heard beside leading distances, and from which fully."""
 _CONTAINED = (0.93, 1.0)
@@ -90,6 +93,11 @@ class Trust:
         return self.distances > self.heads
 
     @property
+    def coherence_needed(self) -> float:
+        """The coherence from which on distances lead in a batch that mixes."""
+        return COHERENT[1] + _more_coherent(self.growth, self.agreement)
+
+    @property
     def is_mixed(self) -> bool:
         """Whether the domains mix at the finest scale, so that density ratios tell of kinds, not domains."""
         return self.mixing >= sum(MIXED) / 2
@@ -118,18 +126,26 @@ def weigh(
     0.0
     >>> [weigh(coherence=0.4, agreement=0.1, mixing=0.7, growth=growth).heads for growth in (1.0, 9.0)]
     [0.0, 1.0]
+    >>> [weigh(coherence=0.25, agreement=agreement, growth=9.0).distances for agreement in (0.3, 0.6)]
+    [0.0, 1.0]
     """
     signs = (coherence, agreement, containment, mixing, growth)
     if moved and not undone:
         return Trust(0.0, 1.0, *signs)
     unmixed, grown = 1 - _between(mixing, *MIXED), _between(growth, *_GROWN)
     # where growth explains why domains do not mix, it explains a group far from source too
-    against = max(_between(coherence, *COHERENT) * (1 - unmixed * grown), unmixed * (1 - grown))
+    coherent = _between(coherence - _more_coherent(growth, agreement), *COHERENT)
+    against = max(coherent * (1 - unmixed * grown), unmixed * (1 - grown))
     distances = 1.0 if moved else against
     beside = max(
         _HEADS_BESIDE * _between(agreement, *_AGREEING), _HEADS_CONTAINED * _between(containment, *_CONTAINED)
     )
     return Trust(1 - distances + distances * beside, distances, *signs)
+
+
+def _more_coherent(growth: float, agreement: float) -> float:
+    """Return the coherence needed beyond the usual one: kinds that grew much were rare, so far from source."""
+    return _MORE_COHERENT * _between(growth, *_MUCH_GROWN) * (1 - _between(agreement, *_AGREEING))
 
 
 def _between(value: float, low: float, high: float) -> float:

@@ -121,7 +121,7 @@ CASES = (
             "fine-tuned, the upper 3 of 6 blocks": schedule(4),
             "all blocks, the rate of the heads": ONE_RATE,
         },
-        (0, 8),
+        (0,),
     ),
     Case(
         "scenes by EfficientNet-Lite0 at 96 pixels, windmills new",
@@ -130,7 +130,7 @@ CASES = (
         {"novel_subtypes": ["windmill"], "known": ("indoor", "outdoor_manmade")},
         EfficientNet,
         {"frozen": FROZEN, "fine-tuned, the upper 4 of 16 blocks": schedule(14)},
-        (0, 8),
+        (0,),
     ),
 )
 

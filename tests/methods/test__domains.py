@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from align_problems import make_classes
 
 import openset
+from align_problems import make_classes
 from openset import CoLOR
 from openset.stats.metrics import auroc
 

@@ -32,7 +32,7 @@ ROOT = Path(__file__).parents[1]
 DATA = ROOT.parent / "shared" / "data"
 OUT = ROOT / "docs" / "evidence" / "fine_tuning.md"
 N_ROWS, N_TEST = 400, 400
-N_TOKENS, SIDE = 16, 96
+N_TOKENS, SIDE = 16, 64
 TRAINING = {"max_steps": 100, "evaluate_every": 25, "batch_size": 16, "fpr": 0.05}
 
 Rates = float | Mapping[str, float]
@@ -124,7 +124,7 @@ CASES = (
         (0,),
     ),
     Case(
-        "scenes by EfficientNet-Lite0 at 96 pixels, windmills new",
+        "scenes by EfficientNet-Lite0 at 64 pixels, windmills new",
         "sun_scenes",
         pictures_of,
         {"novel_subtypes": ["windmill"], "known": ("indoor", "outdoor_manmade")},

@@ -30,6 +30,7 @@ from openset._utils.progress import progress_bar
 from openset.bench.problems import get_source
 from openset.methods._presets import WIDE
 from openset.shift.digits import digits_problem
+from openset.shift.synthetic import BackgroundShift
 
 ROOT = Path(__file__).parents[1]
 DATA = ROOT.parent / "shared" / "data"
@@ -50,11 +51,15 @@ class Rows:
     y_test: np.ndarray
 
 
-def moved(seed: int) -> Rows:
-    data = make_background_shift(
+def gaussian_classes(seed: int) -> BackgroundShift:
+    return make_background_shift(
         n_source=1000, n_target=1000, n_test=1000, n_features=20, shift=False, n_subtypes=1, subtype_distance=0,
         class_distance=3, novel_distance=8, random_state=seed,
     )  # fmt: skip
+
+
+def moved(seed: int) -> Rows:
+    data = gaussian_classes(seed)
     step = np.random.default_rng(1000 + seed).standard_normal(20)
     step *= MOVE / np.linalg.norm(step)
     return Rows(data.X, data.y, data.X_target + step, data.X_test + step, data.y_test)

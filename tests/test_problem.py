@@ -48,6 +48,17 @@ def problem_of(X, X_target=None, split=None):
     )
 
 
+def test_some_target_rows_of_a_problem_stay_in_their_folds():
+    rows = np.arange(80, dtype=float).reshape(40, 2)
+    whole = problem_of(rows, rows, split_of(np.arange(40) % 2, members=2))
+    chosen = np.array([3, 7, 20, 21, 22, 39])
+    part = whole.of_target_rows(chosen)
+    np.testing.assert_array_equal(part.target, rows[chosen])
+    assert part.target_moments is whole.target_moments and part.split.folds is whole.split.folds
+    for own, given_fold in zip(part.split.target_folds, whole.split.target_folds, strict=True):
+        np.testing.assert_array_equal(chosen[own.train], np.intersect1d(given_fold.train, chosen))
+
+
 # ---------------------------------------------------------------------- the split
 
 

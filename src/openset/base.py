@@ -132,6 +132,10 @@ class OpenSetClassifier(ClassifierMixin, BaseEstimator):
         """Return the value of each parameter given as "auto", for rows of ``n_features`` numbers."""
         return {}
 
+    def _prepare(self, problem: Problem) -> tuple[Problem, State]:
+        """Return the problem to learn from, and fitted attributes; CoLOR aligns a target that moved."""
+        return problem, {}
+
     def _score_fit(self, problem: Problem) -> FitScores:
         """Score each row of the fit once."""
         if problem.X_target is None:
@@ -182,10 +186,20 @@ class OpenSetClassifier(ClassifierMixin, BaseEstimator):
         self._check_parameters()
         for name in fitted_attributes(self):
             delattr(self, name)  # a second fit keeps nothing of the first
-        problem = self._validate(X, y, X_target)
+        problem, state = self._prepare(self._validate(X, y, X_target))
+        self._store(state)
+        self._learn(problem)
+        self._conclude(problem)
+        return self
+
+    def _learn(self, problem: Problem) -> None:
+        """Store what ``_fit`` learns."""
         self._store(self._fit(problem))
         if getattr(self, "standardize", None) == "auto":
             self.resolved_parameters_["standardize"] = self.scaling_.rule
+
+    def _conclude(self, problem: Problem) -> None:
+        """Score the rows of the fit, decide, and warn."""
         scores = self._score_fit(problem)
         self._store(scores.state)
         messages = other_scales(problem, getattr(self, "feature_names_in_", None))
@@ -200,8 +214,7 @@ class OpenSetClassifier(ClassifierMixin, BaseEstimator):
         self._store(state)
         self.fit_scores_ = scores
         for message in messages:
-            warnings.warn(message, FitWarning, stacklevel=2)
-        return self
+            warnings.warn(message, FitWarning, stacklevel=3)
 
     def _store(self, state: State) -> None:
         """Set fitted attributes; ``_fit`` and its helpers only return them."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -60,6 +60,16 @@ class Problem:
         """The target rows; only where there is a target."""
         assert self.X_target is not None
         return self.X_target
+
+    def of_target_rows(self, rows: Rows) -> Problem:
+        """Return the problem with some of its target rows, sorted; moments stay those of all, as scaling does."""
+        index = np.full(len(self.target), -1)
+        index[rows] = np.arange(len(rows))
+        folds = [
+            _never_empty(Fold(*(found[found >= 0] for found in (index[fold.train], index[fold.validation]))))
+            for fold in self.split.target_folds
+        ]
+        return replace(self, X_target=self.target[rows], split=replace(self.split, target_folds=folds))
 
 
 @dataclass(frozen=True, eq=False)

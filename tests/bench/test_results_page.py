@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from bench.made_up import fill
 from openset.bench.results_page import results_page
-from openset.bench.spec import FigureSpec, built_in_specs
+from openset.bench.spec import FigureSpec, built_in_specs, parse_spec
 from openset.bench.tables import main_table
 from openset.cli import app
 
@@ -69,6 +69,14 @@ def test_every_page_names_a_spec_and_its_own_path():
 def results(tmp_path):
     found = fill(tmp_path / "runs.sqlite", environment={"python": "3.11", "torch": "2.4"})
     return replace(found, spec=replace(found.spec, figure=None))
+
+
+def test_a_note_of_the_spec_stands_on_its_page(results):
+    noted = replace(results, spec=replace(results.spec, note="One seed only."))
+    assert "**Note**: One seed only.\n\n" in results_page(noted, Path("a.md"), None)
+    assert "**Note**" not in results_page(results, Path("a.md"), None)
+    text = 'note = "Small."\n[[problem]]\ndataset = "digits"\n[[method]]\nname = "dd"'
+    assert parse_spec(text, "mine").note == "Small."
 
 
 def test_a_page_has_commands_versions_date_and_times(results):

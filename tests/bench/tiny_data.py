@@ -14,6 +14,7 @@ from PIL import Image
 from features.tiny_models import save_text_model, save_tokenizer
 from official_files import whole_cifar, write_amazon, write_cifar_python, write_sun397
 
+TEXT_WIDTH = 16  # of tiny text models, and of the features that stand in for MiniLM's
 CIFAR_ROWS = {"train": 12, "test": 6}
 """Images of a class; the official archives have 500 and 100."""
 SUN_ROWS = 8
@@ -60,7 +61,8 @@ def _stand_ins(root, random):
             "text": [f"{name} {i}" for i, name in enumerate(categories)],
         },
     )
-    np.save(root / "amazon_reviews" / "minilm.npy", _clusters(categories, random).astype(np.float16))
+    features = _clusters(categories, random, TEXT_WIDTH)
+    np.save(root / "amazon_reviews" / "minilm.npy", features.astype(np.float16))
     known = [("indoor", f"room{i}") for i in range(4)] + [("outdoor_manmade", f"road{i}") for i in range(3)]
     levels = {"desert": "outdoor_natural", "waterfall": "outdoor_natural"}
     novel = [(levels.get(name, "outdoor_manmade"), name) for name in (*get_source("sun").novel, "park")]
@@ -155,6 +157,11 @@ def _encoders(folder):
     for name, (model, processor) in models.items():
         model.save_pretrained(folder / name)
         processor.save_pretrained(folder / name)
-    text = {"hidden_size": 16, "num_hidden_layers": 1, "intermediate_size": 32, "max_position_embeddings": 80}
+    text = {
+        "hidden_size": TEXT_WIDTH,
+        "num_hidden_layers": 1,
+        "intermediate_size": 32,
+        "max_position_embeddings": 80,
+    }
     save_text_model(folder / "roberta-base", t.RobertaForMaskedLM, t.RobertaConfig, pad_token_id=0, **text)
     save_text_model(folder / "minilm", t.BertModel, t.BertConfig, **text)

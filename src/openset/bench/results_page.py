@@ -48,6 +48,9 @@ def _figure_of(page: Path) -> Path:
 
 
 def _notice(results: Results) -> Iterator[str]:
+    if results.spec.note:
+        yield f"**Note**: {results.spec.note}"
+        yield ""
     replaced: dict[str, dict[str, None]] = {}
     for block in results.blocks:
         if block.stand_in_for:

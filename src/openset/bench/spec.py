@@ -3,6 +3,7 @@
 ::
 
     title = "Digits under background shift"
+    note = "One seed: a look, no result." # stands on the page of results
     table = "methods"                     # the default; "heads": all of CoLOR's heads, the selected ones marked;
                                           # "settings": what shifts, how many classes are new, how large they are;
                                           # "natural": a line for each problem, with and without its new class
@@ -171,6 +172,8 @@ class Spec:
     metrics: tuple[str, ...] = ("auroc", "auprc", "oscr", "top1")
     figure: FigureSpec | None = None
     table: str = "methods"
+    note: str = ""
+    """What a reader of its results must know, such as what differs from a paper's setting."""
     path: Path | None = None
     """The file that the spec was read from; None for a built-in one."""
 
@@ -241,6 +244,7 @@ class SpecFile:
     """The file as a whole; its entries are read one by one, so that an error can say which one it is."""
 
     title: str | None = None
+    note: str = Spec.note
     table: str = Spec.table
     metrics: tuple[str, ...] = Spec.metrics
     problem: list[Any] = field(default_factory=list)
@@ -369,7 +373,7 @@ def parse_spec(text: str | bytes, name: str, *, where: str = "") -> Spec:
     if file.table == "suite":
         _check_suite(problems, methods, where)
     title = name if file.title is None else file.title
-    return Spec(name, title, tuple(problems), tuple(methods), file.metrics, figure, file.table)
+    return Spec(name, title, tuple(problems), tuple(methods), file.metrics, figure, file.table, file.note)
 
 
 def _read_method(entry: Any, where: str) -> MethodEntry | AllMethods:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,7 @@ from openset.methods._color_decision import (
 )
 from openset.methods._color_objective import PooledObjective
 from openset.methods._distances import Views, thinned
+from openset.methods._domains import fit_domains
 from openset.methods._heads import FitHeads, References
 from openset.methods._presets import (
     BACKBONE_GROUPS,
@@ -232,17 +233,41 @@ class CoLOR(ColorBase):
         kept = super()._trained_state(problem, trained.only(first, members))
         return {**kept, "heads_": heads, "selected_": selected}
 
-    # ------------------------------------------------------------------ alignment
+    # ------------------------------------------------------------------ alignment, and several domains
 
-    def _validate(self, X: Any, y: Any, X_target: Any) -> Problem:
-        """Check the data, and align the target if its rows moved as a whole."""
-        problem = super()._validate(X, y, X_target)
-        self.alignment_ = None
+    def fit_domains(self, X: Any, y: Any, X_target: Any, sample_domain: Any) -> dict[Any, Self]:
+        """Fit once on a target of several domains; return a fitted model for each of them.
+
+        The networks and their chosen head are shared. Each domain is aligned on its own if it moved, and has its
+        own distances, threshold, verdict and share. Each model is as if ``fit`` had seen this domain alone, but
+        for its networks: it predicts later rows of the domain, and can be saved. Verdicts are one for each
+        domain: with D of them, multiply p-values by D.
+
+        Parameters
+        ----------
+        X, y, X_target : as for ``fit``
+        sample_domain : the domain of each target row, such as a site or an instrument; at least 40 rows each
+
+        >>> from openset import CoLOR, make_background_shift
+        >>> data = make_background_shift(n_source=300, n_target=200, random_state=0)
+        >>> site = ["north", "south"] * 100
+        >>> models = CoLOR(effort="fast", max_steps=20, fpr=0.1, random_state=0).fit_domains(
+        ...     data.X, data.y, data.X_target, site
+        ... )
+        >>> {name: model.n_target_ for name, model in models.items()}
+        {'north': 100, 'south': 100}
+        """
+        return fit_domains(self, X, y, X_target, sample_domain)
+
+    def _prepare(self, problem: Problem) -> tuple[Problem, State]:
+        """Align the target if its rows moved as a whole."""
+        chosen = None
         if self._looks_for_a_move(problem):
-            problem, self.alignment_ = self._align(problem)
+            problem, chosen = self._align(problem)
+        resolved = dict(self.resolved_parameters_)
         if self._aligns_by_itself():
-            self.resolved_parameters_["align"] = "none" if self.alignment_ is None else self.alignment_.name
-        return problem
+            resolved["align"] = "none" if chosen is None else chosen.name
+        return problem, {"alignment_": chosen, "resolved_parameters_": resolved}
 
     def _aligns_by_itself(self) -> bool:
         return isinstance(self.align, str) and self.align == "auto"

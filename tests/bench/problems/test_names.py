@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -50,9 +52,9 @@ def test_candidates_are_all_names_but_the_known_ones(problem, embedded, tmp_path
 
 
 def test_a_file_replaces_the_vocabulary(problem, embedded, tmp_path):
-    assert len(vocabulary(tmp_path)) > 300
+    assert len(vocabulary(tmp_path, DATA)) > 300
     (tmp_path / "vocabulary.txt").write_text("cat\n\nshark\ncat\n")
-    assert vocabulary(tmp_path) == ["cat", "shark"]
+    assert vocabulary(tmp_path, DATA) == ["cat", "shark"]
     with_names(problem, DATA, "baby", "clip", tmp_path)
     assert embedded[1][1] == ["cat"]
     (tmp_path / "vocabulary.txt").write_text("shark\n")
@@ -60,3 +62,17 @@ def test_a_file_replaces_the_vocabulary(problem, embedded, tmp_path):
         with_names(problem, DATA, "baby", "clip", tmp_path)
     with pytest.raises(ValueError, match="needs an encoder of images and text"):
         with_names(problem, DATA, "baby", None, tmp_path)
+
+
+def test_texts_have_the_names_of_their_own_classes_by_their_own_encoder(problem, monkeypatch, tmp_path):
+    asked = []
+
+    def encode(names, model, **others):
+        asked.append((model, list(names)))
+        return np.ones((len(names), 2), np.float32)
+
+    monkeypatch.setattr("openset.features.encode_texts", encode)
+    data = replace(DATA, texts=np.array(["a", "b", "c"], object))
+    made = with_names(problem, data, "people", None, tmp_path)
+    assert asked == [("minilm", ["fish", "trees"]), ("minilm", ["baby", "people"])]
+    assert made.names["candidate_embeddings"].shape == (2, 2)

@@ -64,6 +64,7 @@ def _amazon(
     encoder: str | None = None,
     pooling: str | None = None,
     max_tokens: int | None = None,
+    names: bool = False,
     novel_fraction: Fractions = None,
     **recipe: Any,
 ) -> BenchProblem:
@@ -74,16 +75,24 @@ def _amazon(
     encoding = Encoding.of(encoder, pooling=pooling, max_tokens=max_tokens)
     data, features = load_with_features("amazon", data_dir, encoding)
     fraction = _fraction_of(novel, novel_fraction)
-    return _sentiment_problem(data, features, PAPER_CATEGORIES, setting, novel, seed, fraction, **recipe)
+    made = _sentiment_problem(data, features, PAPER_CATEGORIES, setting, novel, seed, fraction, **recipe)
+    return with_names(made, data, novel, encoder, data_dir) if names else made
 
 
 def _amazon_stand_in(
-    setting: Setting, novel: str, seed: int, data_dir: Path | None, *, novel_fraction: Fractions = None
+    setting: Setting,
+    novel: str,
+    seed: int,
+    data_dir: Path | None,
+    *,
+    names: bool = False,
+    novel_fraction: Fractions = None,
 ) -> BenchProblem:
     """The same recipe on older reviews of other categories, each with the share of the one it replaces."""
     data, features = load_with_features("amazon_fdu_mtl", data_dir)
     fraction = _fraction_of(STAND_IN_CATEGORIES.get(novel, novel), novel_fraction)
-    return _sentiment_problem(data, features, tuple(STAND_IN_CATEGORIES), setting, novel, seed, fraction)
+    made = _sentiment_problem(data, features, tuple(STAND_IN_CATEGORIES), setting, novel, seed, fraction)
+    return with_names(made, data, novel, None, data_dir) if names else made
 
 
 def _fraction_of(category: str, asked: Fractions) -> float:
@@ -172,13 +181,21 @@ def _sun(
 
 
 def _clinc(
-    setting: Setting, novel: str, seed: int, data_dir: Path | None, *, encoder: str | None = None, **recipe: Any
+    setting: Setting,
+    novel: str,
+    seed: int,
+    data_dir: Path | None,
+    *,
+    encoder: str | None = None,
+    names: bool = False,
+    **recipe: Any,
 ) -> BenchProblem:
     """Queries of five domains with intents as subtypes; a sixth domain is new, by default 9 % of target."""
     data, features = load_with_features("clinc150", data_dir, Encoding(encoder))
     known = [name for name in CLINC_KNOWN if name != novel]
     recipe = {"novel_group": novel, "subtype_share": 1.0, "novel_fraction": 0.09, "known": known, **recipe}
-    return _subtype_problem(data, features, setting, seed, **recipe)
+    made = _subtype_problem(data, features, setting, seed, **recipe)
+    return with_names(made, data, novel, encoder, data_dir) if names else made
 
 
 def _subtype_problem_of_share(

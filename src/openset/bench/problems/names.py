@@ -1,11 +1,13 @@
-"""Names for methods that compare images with names: those of the known classes, and a vocabulary of others."""
+"""Names for methods that compare rows with names: those of the known classes, and a vocabulary of others."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from openset.bench.problems.loading import encoder_path
 from openset.bench.problems.sources import BenchProblem
@@ -27,12 +29,15 @@ def readable(name: str) -> str:
     return " ".join(parts).replace("_", " ")
 
 
-def vocabulary(data_dir: Path) -> list[str]:
-    """Candidate names: the user's file, else all categories of SUN397's hierarchy and classes of CIFAR-100."""
+def vocabulary(data_dir: Path, data: Dataset) -> list[str]:
+    """Candidate names: the user's file, else those of the dataset's own classes and subtypes for texts, and for
+    images all categories of SUN397's hierarchy and classes of CIFAR-100."""
     file = data_dir / VOCABULARY_FILE
     if file.is_file():
         names = [line.strip() for line in file.read_text("utf-8").splitlines()]
         return list(dict.fromkeys(name for name in names if name))
+    if data.texts is not None:
+        return sorted({readable(name) for name in _names_in(data)})
     scenes = [s for level in sun397_hierarchy("full").values() for group in level.values() for s in group]
     objects = [name for group in SUPERCLASSES.values() for name in group]
     return sorted({readable(name) for name in (*scenes, *objects)})
@@ -41,24 +46,41 @@ def vocabulary(data_dir: Path) -> list[str]:
 def with_names(
     problem: BenchProblem, data: Dataset, novel: str, encoder: str | None, data_dir: Path | None
 ) -> BenchProblem:
-    """The problem with embeddings of names by the text model of its encoder, which must be a CLIP.
+    """The problem with embeddings of names: by the problem's encoder of texts, or for images by the text model of
+    its encoder, which must be a CLIP.
 
     A known class is called by its label. The candidates are the vocabulary without the known classes and their
     subtypes. Nothing is taken out because it is new: the name of the new class is among the candidates if the
     vocabulary has it.
     """
-    from openset.features.captions import embed_names
-
-    if encoder is None or data_dir is None:
+    if data_dir is None or (encoder is None and data.texts is None):
         raise ValueError("names = true needs an encoder of images and text: give encoder, the folder of a CLIP.")
-    folder = str(encoder_path(encoder, data_dir))
     classes = np.unique(problem.y).tolist()
-    of_known = np.isin(data.label, classes)
-    subtypes = [] if data.subtype is None else np.unique(data.subtype[of_known]).tolist()
-    known = {readable(str(name)) for name in (*classes, *subtypes) if name != novel}
-    candidates = [name for name in vocabulary(data_dir) if name not in known]
+    of_known = _names_in(data.take(np.isin(data.label, classes)))
+    known = {readable(name) for name in of_known if name != novel}
+    candidates = [name for name in vocabulary(data_dir, data) if name not in known]
     if not candidates:
         raise ValueError(f"{data_dir / VOCABULARY_FILE} has no name but those of known classes: add others.")
-    by_class = dict(zip(classes, embed_names(folder, [readable(str(name)) for name in classes]), strict=True))
-    names = {"class_embeddings": by_class, "candidate_embeddings": embed_names(folder, candidates)}
+    embed = _embed_texts if data.texts is not None else _embed_captions
+    folder = encoder_path(encoder or "minilm", data_dir)
+    by_class = dict(zip(classes, embed(folder, [readable(str(name)) for name in classes]), strict=True))
+    names = {"class_embeddings": by_class, "candidate_embeddings": embed(folder, candidates)}
     return replace(problem, names=names)
+
+
+def _names_in(data: Dataset) -> set[str]:
+    """The labels and subtypes of a dataset."""
+    subtypes = [] if data.subtype is None else data.subtype.tolist()
+    return {str(name) for name in (*data.label.tolist(), *subtypes)}
+
+
+def _embed_texts(model: str | Path, names: Sequence[str]) -> NDArray[np.floating]:
+    from openset.features import encode_texts
+
+    return encode_texts(names, model, progress=False)
+
+
+def _embed_captions(model: str | Path, names: Sequence[str]) -> NDArray[np.floating]:
+    from openset.features.captions import embed_names
+
+    return embed_names(str(model), names)

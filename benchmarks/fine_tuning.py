@@ -192,8 +192,8 @@ def main() -> None:
         f"`python benchmarks/fine_tuning.py`, openset {__version__}. `CoLOR(backbone=…)`: one network, at most "
         f"{N_ROWS} rows of source and of target, {TRAINING['max_steps']} steps with {TRAINING['batch_size']} "
         f"rows of each, at most {N_TEST} test rows; {N_TOKENS} tokens of a text, {SIDE} pixels of a picture. "
-        f"Fine-tuned: `learning_rate={schedule(0)}` with the lowest layers frozen. A first attempt with the "
-        "heads at .001 left them untrained (decision 33); nothing else was tried.",
+        f"Fine-tuned: `learning_rate={schedule(0)}` with the lowest layers frozen. A first attempt had the "
+        "heads at .001, and was changed after its test figures were seen (decision 33); nothing else was tried.",
         "",
     ]
     with progress_bar("fine-tuning") as update:

@@ -67,7 +67,7 @@ def test_all_means_every_method_that_takes_a_table():
         ),
         (METHOD, r"needs at least one \[\[problem\]\]"),
         (PROBLEM, r"needs at least one \[\[method\]\]"),
-        ("speed = 3\n" + PROBLEM + METHOD, "spec 's': 'speed' is unknown. Known are title, table, metrics"),
+        ("speed = 3\n" + PROBLEM + METHOD, "spec 's': 'speed' is unknown. Known are title, note, table, metrics"),
         (PROBLEM + "sed = [1]\n" + METHOD, "spec 's', problem 1: 'sed' is unknown. Did you mean 'seeds'"),
         (PROBLEM + METHOD + "[[method]]\nlabel = 'x'", "method 2: name is missing"),
         (PROBLEM + "seeds = ['a']\n" + METHOD, r"problem 1: seeds\[0\] is text, expected a whole number"),

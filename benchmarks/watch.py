@@ -23,7 +23,8 @@ from numpy.typing import NDArray
 from openset import CoLOR
 from openset._utils.files import write_atomically
 from openset._version import __version__
-from openset.methods._presets import NARROW_GROUPS, WIDE, WIDE_GROUPS
+from openset.methods._color_defaults import NARROW_GROUPS, WIDE_GROUPS
+from openset.methods._presets import WIDE
 from openset.stats.e_process import ERROR, LIMIT, References, Tally, log_evidence, weight
 from openset.watch.fits import fit_model, reference_rows
 from openset.watch.policy import KEPT_MODELS, WINDOW, model_is_due

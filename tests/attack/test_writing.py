@@ -169,7 +169,7 @@ with writing_table(Path({str(out)!r})) as write:
 def test_bench_export_and_figures_are_whole_or_absent(tmp_path, monkeypatch):
     import matplotlib.figure
 
-    from openset.bench.store import export
+    from openset.bench.exchange import export
 
     old = b"key\nold\n"
     (tmp_path / "runs.csv").write_bytes(old)

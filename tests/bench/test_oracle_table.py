@@ -16,7 +16,7 @@ def with_oracle(results, values):
         oracle = dict(zip(("oracle_auroc", "oracle_auprc"), values.get(planned.run.seed, ()), strict=False))
         metrics = {**stored.result.metrics, **oracle}
         plan.append((planned, replace(stored, result=replace(stored.result, metrics=metrics))))
-    return Results(results.spec, plan, summarise(plan, results.spec.metrics), results.comparisons, results.code)
+    return Results(results.spec, plan, summarise(plan, results.spec.metrics), results.comparisons)
 
 
 def test_a_line_says_whether_both_areas_are_above_the_papers_criterion(tmp_path):

@@ -11,14 +11,16 @@ from openset.bench.spec import parse_spec
 from openset.methods.color_paper import PaperCoLOR
 
 
-def test_the_key_depends_on_everything_a_result_depends_on():
+def test_the_key_depends_on_everything_a_result_depends_on(monkeypatch):
     changed = {
         "dataset": "digits", "encoder": "e", "options": "{}", "setting": "no-shift", "novel": "9", "seed": 1,
         "method": "dd", "parameters": "{}",
     }  # fmt: skip
-    keys = {RUN.key("1"), RUN.key("2"), *(replace(RUN, **{name: v}).key("1") for name, v in changed.items())}
-    assert len(keys) == 2 + len(changed) and set(changed) == set(Run.__dataclass_fields__)
-    assert RUN.key("1") == replace(RUN).key("1")
+    before = RUN.key
+    keys = {before, *(replace(RUN, **{name: value}).key for name, value in changed.items())}
+    assert before == replace(RUN).key and set(changed) == set(Run.__dataclass_fields__)
+    monkeypatch.setattr("openset.bench.runs.reached_code", lambda method: f"other code of {method}")
+    assert len({*keys, RUN.key}) == 2 + len(changed)
 
 
 def test_expansion_is_method_by_novel_by_seed_by_setting_split_by_split():

@@ -1,22 +1,18 @@
 from __future__ import annotations
 
-import csv
 import os
 import sqlite3
-import sys
 import tempfile
 import tracemalloc
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-import pyarrow.parquet as pq
 import pytest
 
 from openset.bench.provenance import code_version
 from openset.bench.runs import Run, RunResult
-from openset.bench.store import Store, export, head_rows, run_rows
-from openset.errors import MissingExtraError
+from openset.bench.store import Store
 
 RUN = Run("synthetic", None, "{}", "shift", "novel", 0, "knn", "{}")
 RESULT = RunResult(
@@ -39,7 +35,7 @@ def test_a_result_comes_back_bit_for_bit(store):
     store.put(RUN, RESULT, spec="quick")
     (stored,) = store.all()
     assert stored.run == RUN and stored.result == RESULT
-    assert (stored.spec, stored.code_version, stored.key) == ("quick", code_version(), RUN.key(code_version()))
+    assert (stored.spec, stored.code_version, stored.key) == ("quick", code_version(), RUN.key)
     assert store.get([stored.key]) == {stored.key: stored} and store.get(["other"]) == {}
     assert Store(store.path).all() == [stored]
 
@@ -65,6 +61,20 @@ def test_a_failure_gives_way_and_never_replaces_a_success(store):
     store.put(RUN, RunResult(failure="the worker died"), spec="b")
     (stored,) = store.all()
     assert stored.result == RESULT and stored.spec == "a"
+
+
+def test_runs_of_another_store_are_added_and_replace_failures_only(store, tmp_path):
+    other, third = Store(tmp_path / "other.sqlite"), Store(tmp_path / "third.sqlite")
+    another = replace(RUN, seed=1)
+    other.put(RUN, RESULT, spec="there")
+    other.put(another, RunResult(failure="it broke"), spec="there")
+    assert third.add(other.all()) == 2 and third.all() == other.all()
+    assert third.add(other.all()) == 0
+    third.put(another, RESULT, spec="here")
+    store.put(RUN, replace(RESULT, metrics={"auroc": 1.0}), spec="here")
+    store.put(another, RunResult(failure="it broke"), spec="here")
+    assert store.add(third.all()) == 1  # the failure; a success stays
+    assert {run.run.seed: run.result.metrics for run in store.all()} == {0: {"auroc": 1.0}, 1: RESULT.metrics}
 
 
 def test_nothing_is_half_written(store, monkeypatch):
@@ -182,28 +192,3 @@ def test_a_store_that_cannot_be_written_can_be_read():
                 Store(store.path)
         folder.chmod(0o755)
         assert list(folder.iterdir()) == [store.path]
-
-
-def test_exports_hold_every_figure(store, tmp_path):
-    store.put(RUN, RESULT, spec="quick")
-    store.put(replace(RUN, seed=1), RunResult(failure="it broke"), spec="quick")
-    rows = run_rows(store.all())
-    export(rows, tmp_path / "runs.csv")
-    export(rows, tmp_path / "runs.parquet")
-    export(head_rows(store.all()), tmp_path / "heads.csv")
-    with (tmp_path / "runs.csv").open() as file:
-        read = sorted(csv.DictReader(file), key=lambda row: row["seed"])
-    assert float(read[0]["auroc"]) == 0.1 + 0.2 and read[0]["seconds_fit"] == "0.5"
-    assert read[1]["auroc"] == "" and read[1]["failure"] == "it broke"
-    table = pq.read_table(tmp_path / "runs.parquet").to_pylist()
-    assert sorted(row["auroc"] or 0 for row in table) == [0, 0.1 + 0.2]
-    with (tmp_path / "heads.csv").open() as file:
-        assert [row["selected"] for row in csv.DictReader(file)] == ["True", "False"]
-
-
-def test_export_names_what_it_can_write_and_needs(tmp_path, monkeypatch):
-    with pytest.raises(ValueError, match=r"\.csv or \.parquet"):
-        export([], tmp_path / "runs.xlsx")
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(MissingExtraError, match=r"openset\[data\]"):
-        export([], tmp_path / "runs.parquet")

@@ -83,7 +83,7 @@ def test_the_suite_marks_cells_where_the_default_is_worse():
         """,
         "s",
     )
-    results = Results(spec, [], blocks, [], "code")
+    results = Results(spec, [], blocks, [])
     below, above, equal, mean = suite_tests_table(results).sections[0].rows
     assert below[2].bold and not above[2].bold and above[2].text == "<.001" and equal[2].text == "1.000"
     assert mean[1].text.startswith("-0.00") or mean[1].text.startswith("+0.00")
@@ -91,7 +91,7 @@ def test_the_suite_marks_cells_where_the_default_is_worse():
     assert families.title.endswith("means by family") and [row[0].text for row in families.rows] == ["a", "b"]
     assert float(families.rows[1][4].text) == pytest.approx(0.1, abs=0.01)
     alone = [replace(block, rows=block.rows[:1]) for block in blocks]
-    assert suite_tests_table(Results(spec, [], alone, [], "code")) is None, "there is nothing to compare with"
+    assert suite_tests_table(Results(spec, [], alone, [])) is None, "there is nothing to compare with"
 
 
 def suite_block(problem, default, other):

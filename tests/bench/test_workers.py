@@ -11,7 +11,6 @@ from importlib.util import find_spec
 
 import pytest
 
-from openset.bench.provenance import code_version
 from openset.bench.runs import expand
 from openset.bench.store import Store
 from openset.bench.workers import local_results, ray_results
@@ -35,9 +34,9 @@ def test_a_run_whose_worker_is_killed_once_is_tried_again(tiny, finished):
 
     found = dict(local_results(runs, None, 1, on_start))
     assert started == [runs[0], runs[0], runs[1]]
-    stored = finished.get(run.key(code_version()) for run in runs)
+    stored = finished.get(run.key for run in runs)
     for run in runs:
-        assert found[run].metrics == stored[run.key(code_version())].result.metrics
+        assert found[run].metrics == stored[run.key].result.metrics
 
 
 @pytest.mark.slow

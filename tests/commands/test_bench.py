@@ -163,6 +163,23 @@ def test_tables_can_be_read_while_another_process_writes(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
+def test_a_sweep_continues_from_exported_runs(tmp_path):
+    spec, runs = tmp_path / "mine.toml", tmp_path / "runs.parquet"
+    spec.write_text(TEN_ROWS)
+    here, there = ("--store", tmp_path / "here.sqlite"), ("--store", tmp_path / "there.sqlite")
+    assert run("run", spec, *here).exit_code == 0
+    assert run("export", *here, "--output", runs).exit_code == 0
+    imported = run("import", runs, *there)
+    assert imported.exit_code == 0 and "2 runs added" in imported.stderr
+    assert "0 runs added" in run("import", runs, *there).stderr
+    continued = run("run", spec, *there)
+    assert "0 runs in" in continued.stderr and "2 already stored" in continued.stderr
+    assert continued.stdout == run("table", spec, *here).stdout
+    refused = run("import", spec, *there)
+    assert refused.exit_code == 2 and "must end in .csv or .parquet" in refused.stderr
+
+
+@pytest.mark.slow
 def test_the_commands_on_a_page_make_it_again(tmp_path):
     spec, page = tmp_path / "my spec.toml", tmp_path / "my page.md"
     spec.write_text(TEN_ROWS + "[figure]\nkind = 'bars'\n")

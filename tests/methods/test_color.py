@@ -10,7 +10,8 @@ from sklearn.neural_network import MLPClassifier
 import openset
 from openset import CoLOR, DomainDiscriminator, make_background_shift
 from openset.methods._color_decision import called_threshold
-from openset.methods._presets import NARROW_GROUPS, WIDE_GROUPS, Group
+from openset.methods._color_defaults import NARROW_GROUPS, WIDE_GROUPS
+from openset.methods._presets import Group
 from openset.methods.color import as_groups
 from openset.pipeline.summary import VERDICTS
 from openset.stats.metrics import auprc, auroc, evaluate

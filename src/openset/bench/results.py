@@ -114,11 +114,15 @@ class Results:
     plan: Plan
     blocks: list[Block]
     comparisons: list[Comparison]
-    code: str
+
+    @property
+    def code(self) -> str:
+        """The code versions that the runs were made with; several where later code did not touch some methods."""
+        return ", ".join(sorted({stored.code_version for _, stored in self.plan if stored is not None}))
 
 
 def results_of(spec: Spec, store: Store, code: str | None = None, data_dir: Path | None = None) -> Results:
-    """Summarise the stored runs of a spec, for this code version or another.
+    """Summarise the stored runs of a spec: those that today's code would give, or those made with ``code``.
 
     The data folder decides which runs were planned: on the paper's data if it is there, else on stand-ins.
     """
@@ -131,15 +135,18 @@ def results_of(spec: Spec, store: Store, code: str | None = None, data_dir: Path
             f"run `openset bench run {spec.argument}` first, and give the same --data.{hint}"
         )
     blocks = summarise(plan, spec.metrics)
-    return Results(spec, plan, blocks, compare(blocks, spec.metrics), code or code_version())
+    return Results(spec, plan, blocks, compare(blocks, spec.metrics))
 
 
 def stored_plan(
     spec: Spec, store: Store, code: str | None = None, data_dir: Path | None = None
 ) -> list[tuple[PlannedRun, StoredRun | None]]:
-    """Every planned run, with its stored result if there is one, for this code version or another."""
+    """Every planned run, with its stored result if there is one, by today's code or made with ``code``."""
     planned = expand(spec, data_dir)
-    keys = [plan.run.key(code or code_version()) for plan in planned]
+    if code is not None:
+        made = {item.run: item for item in store.all() if item.code_version == code}
+        return [(plan, made.get(plan.run)) for plan in planned]
+    keys = [plan.run.key for plan in planned]
     stored = store.get(keys)
     return [(plan, stored.get(key)) for plan, key in zip(planned, keys, strict=True)]
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from openset._utils.hashing import sha256
 from openset.bench.problems import Setting
+from openset.bench.reached_code import reached_code
 from openset.bench.spec import MethodSpec, ProblemSpec, Spec
 from openset.registry import get_method
 
@@ -28,9 +29,10 @@ class Run:
     parameters: str
     """Parameters of the method as canonical JSON."""
 
-    def key(self, code: str) -> str:
+    @property
+    def key(self) -> str:
         """The key of the run's result: a hash of everything that the result depends on."""
-        return sha256(_canonical({**asdict(self), "code": code}))
+        return sha256(_canonical({**asdict(self), "code": reached_code(self.method)}))
 
     @property
     def split(self) -> tuple[str, int]:

@@ -7,13 +7,12 @@ import os
 import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from openset._utils.extras import require
-from openset._utils.files import note_written, replacing
+from openset._utils.files import note_written
 from openset.bench.provenance import code_version, environment
 from openset.bench.runs import Run, RunResult
 
@@ -143,32 +142,30 @@ class Store:
 
     def put(self, run: Run, result: RunResult, *, spec: str) -> None:
         """Store a result. It replaces an earlier one of the same key, but a failure never replaces a success."""
-        key = run.key(code_version())
-        row = {
-            "key": key,
-            "spec": spec,
-            "code_version": code_version(),
-            **asdict(run),
-            **{name: json.dumps(getattr(result, name)) for name in ("metrics", "seconds", "warnings")},
-            "manifest_checksum": result.manifest_checksum,
-            "stand_in_for": result.stand_in_for,
-            "failure": result.failure,
-            "environment": json.dumps(result.environment or environment()),  # a dead worker sent none
-            "finished_at": datetime.now(UTC).isoformat(timespec="seconds"),
-        }
-        columns, marks = ", ".join(row), ", ".join(f":{name}" for name in row)
-        with self._connection() as connection:
-            connection.execute("BEGIN IMMEDIATE")  # no other process writes between reading and writing
-            succeeded = "SELECT 1 FROM runs WHERE key = ? AND failure = ''"
-            if result.failure and connection.execute(succeeded, (key,)).fetchone():
-                return
-            connection.execute("DELETE FROM runs WHERE key = ?", (key,))
-            connection.execute(f"INSERT INTO runs ({columns}) VALUES ({marks})", row)
-            connection.executemany(
-                "INSERT INTO heads VALUES (?, ?, ?)",
-                [(key, position, json.dumps(record)) for position, record in enumerate(result.heads)],
-            )
+        finished_at = datetime.now(UTC).isoformat(timespec="seconds")
+        result = replace(result, environment=result.environment or environment())  # a dead worker sent none
+        with self._writing() as connection:
+            _insert(connection, StoredRun(run.key, spec, code_version(), run, result, finished_at))
         note_written(self.path)
+
+    def add(self, runs: Iterable[StoredRun]) -> int:
+        """Store runs of another store that are not here yet, or are failures here; return how many were added."""
+        added = 0
+        with self._writing() as connection:
+            for stored in runs:
+                found = connection.execute("SELECT failure FROM runs WHERE key = ?", (stored.key,)).fetchone()
+                if found is None or (found["failure"] and not stored.result.failure):
+                    _insert(connection, stored)
+                    added += 1
+        note_written(self.path)
+        return added
+
+    @contextmanager
+    def _writing(self) -> Iterator[sqlite3.Connection]:
+        """A connection that no other process writes through between reading and writing."""
+        with self._connection() as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            yield connection
 
     def get(self, keys: Iterable[str]) -> dict[str, StoredRun]:
         """The stored runs among the given keys."""
@@ -207,6 +204,33 @@ def _check_magic(path: Path) -> None:
             raise ValueError(f"{path} is not a result store: give another path with --store.")
 
 
+def _insert(connection: sqlite3.Connection, stored: StoredRun) -> None:
+    """Write a run and its heads; a failure never replaces a success."""
+    result = stored.result
+    succeeded = "SELECT 1 FROM runs WHERE key = ? AND failure = ''"
+    if result.failure and connection.execute(succeeded, (stored.key,)).fetchone():
+        return
+    row = {
+        "key": stored.key,
+        "spec": stored.spec,
+        "code_version": stored.code_version,
+        **asdict(stored.run),
+        **{name: json.dumps(getattr(result, name)) for name in ("metrics", "seconds", "warnings")},
+        "manifest_checksum": result.manifest_checksum,
+        "stand_in_for": result.stand_in_for,
+        "failure": result.failure,
+        "environment": json.dumps(result.environment),
+        "finished_at": stored.finished_at,
+    }
+    columns, marks = ", ".join(row), ", ".join(f":{name}" for name in row)
+    connection.execute("DELETE FROM runs WHERE key = ?", (stored.key,))
+    connection.execute(f"INSERT INTO runs ({columns}) VALUES ({marks})", row)
+    connection.executemany(
+        "INSERT INTO heads VALUES (?, ?, ?)",
+        [(stored.key, position, json.dumps(record)) for position, record in enumerate(result.heads)],
+    )
+
+
 def _stored(row: sqlite3.Row, heads: list[dict[str, Any]]) -> StoredRun:
     return StoredRun(
         key=row["key"],
@@ -223,50 +247,3 @@ def _stored(row: sqlite3.Row, heads: list[dict[str, Any]]) -> StoredRun:
         ),
         finished_at=row["finished_at"],
     )
-
-
-def run_rows(stored: Iterable[StoredRun]) -> list[dict[str, Any]]:
-    """One row per run, for export; every metric and time is a column."""
-    return [
-        {
-            "key": item.key,
-            "spec": item.spec,
-            "code_version": item.code_version,
-            **asdict(item.run),
-            **item.result.metrics,
-            **{f"seconds_{name}": value for name, value in item.result.seconds.items()},
-            "manifest_checksum": item.result.manifest_checksum,
-            "stand_in_for": item.result.stand_in_for,
-            "warnings": json.dumps(item.result.warnings),
-            "failure": item.result.failure,
-            "environment": json.dumps(item.result.environment),
-            "finished_at": item.finished_at,
-        }
-        for item in stored
-    ]
-
-
-def head_rows(stored: Iterable[StoredRun]) -> list[dict[str, Any]]:
-    """One row per head and evaluation point, with the key of its run."""
-    return [{"key": item.key, **record} for item in stored for record in item.result.heads]
-
-
-def export(rows: list[dict[str, Any]], path: Path) -> None:
-    """Write rows to a ``.csv`` or ``.parquet`` file, whole or not at all."""
-    columns = list(dict.fromkeys(name for row in rows for name in row))
-    if path.suffix == ".csv":
-        import csv
-
-        with replacing(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, columns, lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(rows)
-    elif path.suffix == ".parquet":
-        pa = require("pyarrow", "exporting to Parquet", "data")
-        from pyarrow import parquet
-
-        table = pa.table({name: [row.get(name) for row in rows] for name in columns})
-        with replacing(path) as temporary:
-            parquet.write_table(table, temporary)
-    else:
-        raise ValueError(f"cannot export to {str(path)!r}: the name must end in .csv or .parquet.")

@@ -12,7 +12,6 @@ from pathlib import Path
 from openset._utils.params import check_choice, check_integer
 from openset.bench.execute import encoder_of, forget_problems, load_problem
 from openset.bench.problems import build_problem, get_source
-from openset.bench.provenance import code_version
 from openset.bench.runs import Run, RunResult, expand
 from openset.bench.spec import MethodSpec, ProblemSpec, Spec
 from openset.bench.store import Store, StoredRun
@@ -46,7 +45,7 @@ def sweep(
     retry_failed: bool = False,
     show_progress: bool = False,
 ) -> SweepReport:
-    """Carry out the runs of a spec that are not in the store for this code version.
+    """Carry out the runs of a spec that are not in the store, or that other code would now compute.
 
     It can be interrupted at any moment, even by SIGKILL, and started again: finished runs are in the store, the
     others start from the beginning. A failed run is stored with its traceback; it is tried again only with
@@ -59,8 +58,8 @@ def sweep(
     _check_user_data(spec, data_dir)
     started = time.perf_counter()
     runs = list(dict.fromkeys(planned.run for planned in expand(spec, data_dir)))
-    stored = store.get(run.key(code_version()) for run in runs)
-    todo = [run for run in runs if not _is_done(stored.get(run.key(code_version())), retry_failed)]
+    stored = store.get(run.key for run in runs)
+    todo = [run for run in runs if not _is_done(stored.get(run.key), retry_failed)]
     _prepare(todo, data_dir, show_progress)
     _check_same_data(stored.values(), data_dir)
     failed = 0

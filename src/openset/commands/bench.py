@@ -44,7 +44,7 @@ class Exported(StrEnum):
 SpecName = Annotated[str, typer.Argument(metavar="SPEC", help="A name from `bench list`, or a .toml file.")]
 StorePath = Annotated[Path, typer.Option("--store", help="The SQLite file with all results.")]
 DataFolder = Annotated[Path | None, typer.Option("--data", help="Folder with the datasets.")]
-Code = Annotated[str | None, typer.Option(help="Show runs of another code version than this one.")]
+Code = Annotated[str | None, typer.Option(help="Show the runs made with this code version.")]
 STORE = Path("openset-bench.sqlite")
 PAGE = ".md"
 FORMS = {".csv": Form.csv, ".tex": Form.latex, ".txt": Form.terminal}
@@ -240,7 +240,8 @@ def export_command(
 
     Example: openset bench export --output runs.parquet
     """
-    from openset.bench.store import Store, export, head_rows, run_rows
+    from openset.bench.exchange import export, head_rows, run_rows
+    from openset.bench.store import Store
 
     with helpful_errors(verbose=False):
         _check_output(output, store)
@@ -248,6 +249,26 @@ def export_command(
         rows = run_rows(stored) if what is Exported.runs else head_rows(stored)
         export(rows, output)
     typer.echo(f"{len(rows)} rows in {output}.", err=True)
+
+
+@app.command("import")
+def import_command(
+    runs: Annotated[Path, typer.Argument(help="A .parquet or .csv file of `bench export`.")],
+    store: StorePath = STORE,
+) -> None:
+    """Add exported runs to a store, so that a sweep continues where another machine stopped.
+
+    Runs are added without their heads, which only tables of heads need.
+
+    Example: openset bench import docs/results/runs.parquet
+    """
+    from openset.bench.exchange import read_runs
+    from openset.bench.store import Store
+
+    with helpful_errors(verbose=False):
+        found = read_runs(runs)
+        added = Store(store).add(found)
+    typer.echo(f"{added} runs added to {store}; {len(found) - added} were there already.", err=True)
 
 
 def _results(spec: str, store: Path, code: str | None, data: Path | None) -> Results:

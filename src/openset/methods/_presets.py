@@ -1,4 +1,4 @@
-"""CoLOR's groups, and the paper's hyper-parameters: those of its table, and our choice where it gives none.
+"""The paper's hyper-parameters: those of its table, and our choice where it gives none; settings of a group.
 
 The paper trains for 200 epochs of the smaller domain, evaluates after each, and does not scale features.
 ``amazon_minilm`` is ours, for the stand-in of the Amazon reviews: narrower, and 1000 steps.
@@ -24,17 +24,9 @@ class Group(NamedTuple):
 
 
 PAPER_GRID = (0.02, 0.05, 0.10, 0.15, 0.20, 0.25, 0.30, 0.35, 0.40, 0.45)
-LOW_GRID = (0.002, 0.005, 0.01, 0.02, 0.04, 0.06, 0.09, 0.13, 0.18, 0.25)
 
 WIDE = 256
 """From this many features on dropout helps; with fewer it does harm, and a larger bound helps."""
-NARROW_GROUPS = (Group(0.1), Group(0.3), Group(1.0))
-"""CoLOR's groups on tables. With sharpness 1 heads end by calling nothing novel; see docs/decisions/0016."""
-WIDE_GROUPS = (Group(0.1, 0.0, 1.0), Group(0.3, 0.2, 0.6), Group(0.1, 0.2, 1.0))
-BACKBONE_GROUPS = (Group(0.2, 0.0, 1.0),)
-"""One group, because training a backbone for every group is too slow."""
-FAST_GROUPS = {False: (Group(0.1),), True: (Group(0.1, 0.2, 1.0),)}
-"""For ``effort="fast"``, on narrow (False) and wide (True) tables; see docs/decisions/0022."""
 
 _PROTOCOL: dict[str, Any] = {
     "batch_size": 200,

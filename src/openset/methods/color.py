@@ -22,19 +22,12 @@ from openset.methods._color_decision import (
     verdict_diagnostics,
     voice_diagnostics,
 )
+from openset.methods._color_defaults import BACKBONE_GROUPS, FAST_GROUPS, LOW_GRID, NARROW_GROUPS, WIDE_GROUPS
 from openset.methods._color_objective import PooledObjective
 from openset.methods._distances import Views, thinned
 from openset.methods._domains import fit_domains
 from openset.methods._heads import FitHeads, References
-from openset.methods._presets import (
-    BACKBONE_GROUPS,
-    FAST_GROUPS,
-    LOW_GRID,
-    NARROW_GROUPS,
-    WIDE,
-    WIDE_GROUPS,
-    Group,
-)
+from openset.methods._presets import WIDE, Group
 from openset.methods._scores_to_test import Near, ScoresToTest, scores_to_test
 from openset.methods._voices import Voices, fit_voices, has_voices
 from openset.methods._voices_onnx import OnnxViews, voice_score

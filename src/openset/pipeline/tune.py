@@ -21,7 +21,8 @@ from openset._utils.params import check_choice, check_number, check_numbers
 from openset._utils.progress import progress_bar
 from openset._utils.typed import plain
 from openset.errors import FitWarning, Parameter, ParameterError
-from openset.methods._presets import LOW_GRID, PAPER_GRID
+from openset.methods._color_defaults import LOW_GRID
+from openset.methods._presets import PAPER_GRID
 from openset.pipeline.verdict import give_verdict
 from openset.stats.folds import keep_one_of_each, spread_positions, window
 from openset.stats.metrics import auprc

@@ -2,8 +2,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from openset.stats.column_checks import largest_difference, odd_columns, power_of_ten
+from openset.stats.column_checks import SEPARATED, largest_difference, odd_columns, powers_of_ten
 
 
 def one(source, target):
@@ -59,4 +61,20 @@ def test_the_largest_difference_is_that_of_scipy():
 
 
 def test_a_column_without_spread_has_no_power():
-    assert power_of_ten(np.zeros(9), np.ones(9)) == 0
+    assert powers_of_ten(np.zeros((9, 1)), np.ones((9, 1))).tolist() == [0]
+
+
+@given(st.integers(1, 80), st.integers(1, 80), st.integers(0, 2), st.integers(0, 2**32 - 1))
+def test_the_quick_look_misses_no_column(n_source, n_target, digits, seed):
+    """Columns of rounded numbers at random distances, against the difference of every column."""
+    random = np.random.default_rng(seed)
+    source = np.round(random.normal(size=(n_source, 6)), digits)
+    target = np.round(random.normal(size=(n_target, 6)) + random.normal(scale=3, size=6), digits)
+    found = odd_columns(source, target, [str(index) for index in range(6)])
+    units = {column.name for column in found if column.kind == "unit"}
+    apart = {
+        str(index)
+        for index in range(6)
+        if largest_difference(np.sort(source[:, index]), np.sort(target[:, index])) >= SEPARATED
+    }
+    assert {column.name for column in found} - units == apart - units

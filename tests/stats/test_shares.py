@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -52,6 +54,7 @@ def test_an_estimate_is_frozen_and_ordered():
     estimate = anchored_share(np.zeros(50), np.r_[np.zeros(45), np.ones(5)], 0.5)
     assert estimate.value == pytest.approx(0.1)
     assert str(estimate).startswith("0.100 [")
+    assert str(replace(estimate, high_identified=False)) == f"at least {estimate.low:.3f}"
     with pytest.raises(AttributeError):
         estimate.value = 0.2
     with pytest.raises(ValueError, match="low <= value"):

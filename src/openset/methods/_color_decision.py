@@ -7,10 +7,12 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from openset._utils.text import listed
 from openset.align.auto import Chosen
 from openset.methods._scores_to_test import ScoresToTest
 from openset.methods._voices import MIXED, Trust
 from openset.problem import Floats, Problem
+from openset.stats.column_checks import OddColumn, odd_columns
 from openset.stats.diagnostics import Diagnostic, score_diagnostics, support_of_known
 from openset.stats.neighbours import evenly_spaced
 from openset.stats.novelty import MOST_NOVEL, NoveltyTest, NoveltyVerdict
@@ -21,21 +23,30 @@ _MOST_ROWS = 2000
 
 
 def limited(
-    found: NoveltyVerdict, alignment: Chosen | None, trust: Trust | None, *, n_source: int
+    found: NoveltyVerdict, problem: Problem, alignment: Chosen | None, trust: Trust | None
 ) -> NoveltyVerdict:
     """Return the verdict with what limits it; where something does, it proves no share."""
     limit = "half" if found.fraction.low > MOST_NOVEL else ""
-    if found.test.counts.n_source > n_source:  # classes of one row are in every training set
+    if found.test.counts.n_source > len(problem.X):  # classes of one row are in every training set
         limit = "seen"
     if trust is not None and not trust.is_mixed:
         limit = "unmixed"
     if alignment is not None and alignment.before.is_moved:
         left = alignment.before if alignment.after is None else alignment.after
         limit = "moved" if left.is_moved else "aligned"
+    elif separating_features(problem):
+        limit = "column"
     if not limit:
         return found
     fraction = replace(found.fraction, low=0.0, profile={}, assumptions="")
     return replace(found, fraction=fraction, test=replace(found.test, limit=limit))
+
+
+def separating_features(problem: Problem) -> list[OddColumn]:
+    """Return the features that alone tell source from target, or differ by a power of ten, by their index."""
+    if problem.X.ndim != 2:
+        return []
+    return odd_columns(problem.X, problem.target, [str(index) for index in range(problem.X.shape[1])])
 
 
 def called_threshold(threshold: SourceThreshold, source_scores: Floats, test: NoveltyTest) -> float:
@@ -63,6 +74,19 @@ def verdict_diagnostics(
         known = problem.target[~called_novel]
         found.append(support_of_known(_some(problem.X), _some(known)))
     return found
+
+
+def feature_diagnostics(test: NoveltyTest, problem: Problem) -> list[Diagnostic]:
+    """Return which features alone tell source from target, if that limits the verdict."""
+    if test.limit != "column":
+        return []
+    odd = separating_features(problem)
+    named = listed([feature.name for feature in odd], 5)
+    words = (
+        f"By themselves these features (counted from 0) tell source from target, or differ by a power of ten: "
+        f"{named}. Ids, dates and other units do so: leave them out, or correct them."
+    )
+    return [Diagnostic("separating features", len(odd), 0, False, words)]
 
 
 def voice_diagnostics(alignment: Chosen, trust: Trust, proved_by_heads: bool) -> list[Diagnostic]:

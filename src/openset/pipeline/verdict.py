@@ -24,6 +24,7 @@ UNTESTED = (
 )
 _LIMITS = {
     "moved": "The whole batch moved: known rows stand out as much as new ones.",
+    "column": "A column alone tells source from target: it explains every difference.",
     "seen": "No source rows could be kept from training: every class has one or two rows.",
     "half": "More than half of the target would be new: source and target seem to be different data.",
     "aligned": "The whole batch moved and was aligned with source, perhaps wrongly, so nothing is proved.",

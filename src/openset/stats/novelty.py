@@ -44,9 +44,9 @@ class NoveltyTest:
 
     ``tolerated_ratio`` is the largest bound at which p is still up to .05; 0 if there is none. ``limit`` says why
     the test cannot prove anything here: ``moved`` (the whole batch moved), ``aligned`` (it moved and was aligned,
-    perhaps wrongly), ``seen`` (no rows could be kept from training), ``unmixed`` (the domains do not mix, as if
-    each had kinds of its own) or ``half`` (more than half of the target would be new); empty if nothing speaks
-    against it.
+    perhaps wrongly), ``column`` (a feature alone tells source from target, as ids, dates and other units do),
+    ``seen`` (no rows could be kept from training), ``unmixed`` (the domains do not mix, as if each had kinds of
+    its own) or ``half`` (more than half of the target would be new); empty if nothing speaks against it.
     """
 
     p_value: float
@@ -61,10 +61,10 @@ class NoveltyTest:
 
         ``probable`` if it is proved (p ≤ .05) for known kinds that became ``max_density_ratio`` times as common,
         ``found`` if for three times that ratio, ``stands_out`` if for .4 of it. The ratio is what is least sure,
-        so each word is a factor of 2.5 or more wide. An aligned or unmixed batch is ``stands_out`` at most, a
-        moved one ``cannot_tell``.
+        so each word is a factor of 2.5 or more wide. An aligned or unmixed batch is ``stands_out`` at most; the
+        other limits are ``cannot_tell``.
         """
-        if self.limit in ("moved", "half", "seen"):
+        if self.limit in ("moved", "column", "half", "seen"):
             return "cannot_tell"
         if self.p_value <= LIKELY and not self.limit:
             return "found" if self.tolerated_ratio >= FOUND * self.max_density_ratio else "probable"

@@ -47,8 +47,9 @@ class ShareEstimate:
             raise ValueError(f"need 0 <= low <= value <= high <= 1, got {self}")
 
     def __str__(self) -> str:
-        high = f"{self.high:.3f}" if self.high_identified else "not identified"
-        return f"{self.value:.3f} [{self.low:.3f}, {high}]"
+        if not self.high_identified:
+            return f"at least {self.low:.3f}"
+        return f"{self.value:.3f} [{self.low:.3f}, {self.high:.3f}]"
 
 
 NOT_IDENTIFIED = ShareEstimate(0.0, 0.0, 1.0, 1.0, "not identified", high_identified=False)

@@ -142,9 +142,9 @@ def reference_rows(y: NDArray[Any], seed: int = 0) -> NDArray[np.bool_]:
 
 
 def _limit(model: Any) -> str:
-    """Why a model can prove nothing: its own target moved, or does not mix with source."""
+    """Why a model can prove nothing: its own target moved, or differs from source as a whole."""
     test = getattr(model, "novelty_test_", None)
-    return test.limit if test is not None and test.limit in ("moved", "aligned", "unmixed") else ""
+    return test.limit if test is not None and test.limit in ("moved", "aligned", "column", "unmixed") else ""
 
 
 def pack_model(model: Any) -> bytes:

@@ -33,6 +33,7 @@ _SEED = 2
 """Not that of the sample that batches are compared by."""
 _LIMITS = {
     "moved": "the rows that the model was fitted on had moved away from source",
+    "column": "a column alone tells the rows that the model was fitted on from source",
     "aligned": "the rows that the model was fitted on had moved away from source, and were aligned",
     "unmixed": "the rows that the model was fitted on do not mix with source, as if each had kinds of its own",
 }

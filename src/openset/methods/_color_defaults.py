@@ -13,3 +13,5 @@ BACKBONE_GROUPS = (Group(0.2, 0.0, 1.0),)
 """One group, because training a backbone for every group is too slow."""
 FAST_GROUPS = {False: (Group(0.1),), True: (Group(0.1, 0.2, 1.0),)}
 """For ``effort="fast"``, on narrow (False) and wide (True) tables; see docs/decisions/0022."""
+PATIENCE, FAST_PATIENCE = 4, 3
+"""Training stops after this many evaluation points without a better choice."""

@@ -105,11 +105,10 @@ class PooledObjective(PaperObjective):
     follow the soft recall, as the weights do.
     """
 
-    patience = 4
-
-    def __init__(self, *arguments: Any, max_density_ratio: float, **options: Any) -> None:
+    def __init__(self, *arguments: Any, max_density_ratio: float, patience: int, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self._ratio = max_density_ratio
+        self.patience = patience
 
     def terms(self, network: Network, batch: Batch, masks: DropoutMasks) -> Terms:
         """Return losses on source and violations α̂ − soft recall on target."""

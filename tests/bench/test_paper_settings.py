@@ -13,7 +13,7 @@ import pytest
 from openset.bench.problems import build_problem
 from openset.bench.problems.datasets import AMAZON_FRACTIONS, STAND_IN_CATEGORIES
 from openset.bench.problems.loading import PER_SENTIMENT, forget_datasets
-from openset.bench.spec import load_spec
+from openset.bench.spec import built_in_specs, load_spec
 from openset.data.datasets.amazon import PAPER_CATEGORIES
 from openset.data.datasets.cifar100 import SUPERCLASS_OF
 from openset.data.datasets.dataset import Dataset
@@ -54,6 +54,7 @@ def whole_cifar100():
     fine = np.repeat(sorted(SUPERCLASS_OF), 600)
     split = np.tile(np.repeat(["train", "test"], [500, 100]), 100)
     images = np.arange(len(fine), dtype=np.int64)[:, None]
+    images[1::50] = images[0::50]  # copies, some within a class and split, as the release has them
     label = np.array([SUPERCLASS_OF[name] for name in fine])
     return replace(
         numbered(name="cifar100", label=label, subtype=fine, split=split), images=images, features=None
@@ -86,7 +87,7 @@ def official(monkeypatch, tmp_path):
 def splits(dataset, folder, settings=("shift", "no-shift"), novel=None):
     assert PROBLEMS[dataset].seeds == PAPER_SEEDS
     return {
-        (setting, new, seed): build_problem(dataset, setting, new, seed, folder)
+        (setting, new, seed): build_problem(dataset, setting, new, seed, folder, **PROBLEMS[dataset].options)
         for setting in settings
         for new in novel
         for seed in PAPER_SEEDS
@@ -112,6 +113,29 @@ def test_cifar100(official):
     assert {round(made.novel_fraction, 2) for made in without.values()} == {0.05}  # the paper: 0.05±0.00
 
 
+def test_copies_are_dropped_unless_a_spec_keeps_them(official):
+    folder, _ = official
+    made = build_problem("cifar100", "shift", "baby", 0, folder)
+    assert len(made.X) < CIFAR_SIZES[0][0] and len(np.unique(made.X)) == len(made.X)
+    kept = build_problem("cifar100", "shift", "baby", 0, folder, copies=True)
+    assert len(np.unique(kept.X)) < len(kept.X) == CIFAR_SIZES[0][0]
+
+
+def test_the_images_of_the_release_give_the_papers_sizes(shared_data):
+    forget_datasets()
+    for seed, (n_source, n_target, n_test, fraction) in CIFAR_SIZES.items():
+        made = build_problem("cifar100-images", "shift", "baby", seed, shared_data, copies=True)
+        assert (len(made.X), len(made.X_target), len(made.X_test)) == (n_source, n_target, n_test), seed
+        assert made.novel_fraction == pytest.approx(fraction, abs=5e-4)
+    forget_datasets()
+
+
+@pytest.mark.parametrize("spec", [name for name in built_in_specs() if not name.startswith("results-")])
+def test_specs_of_the_papers_tables_keep_copies(spec):
+    problems = [p for p in load_spec(spec).problems if p.dataset.startswith("cifar100") and p.paper]
+    assert all(problem.options.get("copies") for problem in problems)
+
+
 @pytest.mark.slow
 def test_amazon_reviews(official):
     folder, _ = official
@@ -128,7 +152,7 @@ def test_amazon_reviews(official):
     assert f"{np.mean(fractions):.2f}±{np.std(fractions):.2f}" == "0.16±0.09"  # the paper's summary
 
 
-def test_the_stand_in_of_amazon_reviews_has_the_same_shares_of_fewer_rows(official):
+def test_where_novel_rows_are_few_the_stand_in_has_the_same_shares_of_fewer_rows(official):
     folder, _ = official
     for new, replaced in STAND_IN_CATEGORIES.items():
         made = build_problem("amazon-fdu-mtl", "shift", new, 0, folder)
@@ -138,6 +162,17 @@ def test_the_stand_in_of_amazon_reviews_has_the_same_shares_of_fewer_rows(offici
             assert n_known == pytest.approx(2500, abs=5)
         else:  # 1000 novel rows are not enough for 2500 known ones
             assert n_known == round(1000 * 0.68 / 0.32)
+
+
+def test_the_real_stand_in_has_the_papers_numbers_of_rows(shared_data):
+    forget_datasets()
+    for new, replaced in STAND_IN_CATEGORIES.items():
+        made = build_problem("amazon-fdu-mtl", "shift", new, 0, shared_data)
+        known, known_test = ~is_new(made, made.y_target), ~is_new(made, made.y_test)
+        assert made.novel_fraction == pytest.approx(AMAZON_FRACTIONS[replaced], abs=5e-4)
+        assert len(made.X) == pytest.approx(2500, abs=5) and known.sum() == pytest.approx(2500, abs=5)
+        assert known_test.sum() == pytest.approx(625, abs=5)
+    forget_datasets()
 
 
 def test_a_share_for_each_category(official):

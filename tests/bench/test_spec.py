@@ -254,3 +254,19 @@ def test_a_method_s_own_preset_or_none():
 def test_what_is_not_registered_is_named():
     spec = parse_spec('[[problem]]\ndataset = "moon"\n[[method]]\nname = "magic"', "s")
     assert spec.unavailable == ["dataset moon", "method magic"]
+
+
+def test_the_spec_from_scratch_has_the_trained_methods_of_the_papers_table():
+    spec = built_in_specs()["cifar100-from-scratch"]
+    trained = ["dd", "upu", "nnpu", "boda", "arpl", "cac", "pulse", "color_paper"]
+    assert [method.name for method in spec.methods] == trained
+    for method in spec.methods:
+        parameters = method.parameters_for(spec.problems[0])
+        assert (parameters["backbone"], parameters["batch_size"]) == ("resnet18", 200)
+        get_method(method.name).load()(**parameters)  # it has all of them
+
+
+def test_every_problem_with_label_shift_has_one_without_beside_it():
+    problems = built_in_specs()["results-label-shift"].problems
+    both = {(p.dataset, "label_shift" in p.options) for p in problems}
+    assert both == {(name, shift) for name in ("amazon-fdu-mtl", "sun", "clinc150") for shift in (True, False)}

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from openset.bench.summary import Evidence, Pages, headline_table, judge, load_summary, summary_page
+from openset.bench.summary import Evidence, Pages, headline_table, judge, load_summary, summary_page, verdict_of
 from openset.cli import app
 
 RESULTS = Path(__file__).parents[2] / "docs" / "results"
@@ -75,15 +75,54 @@ def test_what_a_page_lacks_is_told(pages, tmp_path):
 
 
 def test_every_claim_has_its_cells_on_the_pages_of_this_repository():
-    summary, pages = load_summary(), Pages(RESULTS)
+    summary = load_summary()
+    pages = Pages(RESULTS, summary.old_labels)
     for claim in summary.claim:
         assert claim.evidence and all(judge(evidence, pages).text for evidence in claim.evidence)
     table = headline_table(summary, pages)
-    assert len(table.headings) == 8
+    assert len(table.headings) == 9
+    assert "CIFAR-100, ResNet18 of width 8 from scratch (paper's rows, 1 split" in table.headings[5]
     for section in table.sections[:2]:
         by_name = {row[0].text: [cell.text for cell in row[1:]] for row in section.rows}
         assert "–" not in by_name["CoLOR, Algorithm 1"] and by_name["DD"].count("–") == 0
-        assert by_name["CoLOR, the library's"].count("–") == 3  # the paper has none
+        assert by_name["CoLOR, the library's"][0] == "–"  # the paper has none
+
+
+def test_the_first_claim_is_judged_on_every_natural_problem_of_the_headline_table():
+    summary = load_summary()
+    (natural,) = [column for column in summary.column if column.page == "natural"]
+    judged = [evidence.section for evidence in summary.claim[0].evidence if evidence.page == "natural"]
+    assert judged == [f"{section}, with shift" for section in natural.sections]
+
+
+def test_what_no_page_has_yet_is_not_measured(pages):
+    absent = replace(ABOVE, page="balls", run="results-balls")
+    found = judge(absent, pages)
+    assert found.holds is None and found.text == (
+        "AUROC, balls.md (stand-in): `openset bench run results-balls` measures it"
+    )
+    there = judge(ABOVE, pages)
+    assert verdict_of([found]) == "is not measured"
+    assert verdict_of([found, there]) == "holds (1 of 1; 1 not measured)"
+
+
+def test_an_old_label_counts_until_the_page_is_made_again(tmp_path):
+    (tmp_path / "toys.md").write_text(PAGE)
+    evidence = replace(ABOVE, left="color_paper")
+    old = {"toys": {"color_paper": "color", "color": ""}}
+    assert "color_paper 0.90" in judge(evidence, Pages(tmp_path, old)).text
+    new = PAGE.replace("| color |", "| color | 0.99 | 2 | 0.50 |\n| color_paper |")
+    (tmp_path / "toys.md").write_text(new)
+    again = Pages(tmp_path, old)
+    assert "color_paper 0.90" in judge(evidence, again).text and "color 0.99" in judge(ABOVE, again).text
+
+
+def test_rows_may_lie_in_two_sections_and_an_oracle_below_a_value(pages):
+    sections = ("with shift", "without shift")
+    both = Evidence("stand-in", "toys", "AUROC", rows=("dd",), sections=sections, spread=0.02)
+    assert judge(both, pages).holds is False and "dd in 2 sections lies within 0.15" in judge(both, pages).text
+    below = Evidence("stand-in", "toys", "AUROC", rows=("dd", "upu"), below=0.81)
+    assert judge(below, pages).holds is True and judge(replace(below, below=0.8), pages).holds is False
 
 
 def test_the_page_is_what_the_command_writes(tmp_path, monkeypatch):

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from bench.made_up import AUROC, SPEC, fill
+from openset.bench.problems import get_source
 from openset.bench.results import results_of
 from openset.bench.runs import RunResult, expand
 from openset.bench.spec import built_in_specs, parse_spec
@@ -201,3 +202,12 @@ def test_the_paper_s_settings_are_such_a_table():
     assert spec.table == "settings" and {problem.paper for problem in spec.problems} == {"settings"}
     with pytest.raises(ValueError, match="table='setting' is not valid"):
         parse_spec('table = "setting"\n[[problem]]\ndataset = "digits"\n[[method]]\nname = "dd"', "s")
+
+
+def test_a_page_says_why_a_dataset_has_no_oracle(results, monkeypatch):
+    source = get_source("synthetic")
+    assert not any("No oracle" in note for note in main_table(results).notes)
+    monkeypatch.setattr(
+        "openset.bench.tables.get_source", lambda name: replace(source, no_oracle="for a reason.")
+    )
+    assert "No oracle of synthetic: for a reason." in main_table(results).notes

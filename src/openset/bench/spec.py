@@ -69,8 +69,6 @@ REFERENCE = "color"
 NO_PRESET = "none"
 PLAIN_NEEDS = ("nothing", "target rows")
 """What the registry says of methods that need a table of features and nothing else."""
-ENCODING_OPTIONS = ("pooling", "max_tokens", "names")
-"""Options of an encoder of text, which a stand-in with features of its own does not have."""
 LARGEST_SEED = 2**63 - 1
 """SQLite holds no larger integer."""
 
@@ -112,16 +110,17 @@ class ProblemSpec:
     def resolved(self, data_dir: Path | None) -> ProblemSpec:
         """This problem as it can be built here: with the source's new classes, or on the stand-in altogether.
 
-        A stand-in has features and a name of its own, and its own new classes unless it has some of those asked
-        for. It keeps the preset, unless it brings a closer one, and says which.
+        A stand-in has an encoder and a name of its own, and its own new classes unless it has some of those asked
+        for. It keeps the preset, unless it brings a closer one, and says which. Where names are compared with
+        rows, it keeps the encoder, which must be one for both.
         """
         source = source_for(self.dataset, data_dir)
         if source.name == self.dataset:
             return replace(self, novel=self.novel or source.novel)
         preset = source.preset or self.preset
         novel = tuple(name for name in self.novel if name in source.novel) or source.novel
-        options = {key: value for key, value in self.options.items() if key not in ENCODING_OPTIONS}
-        own = replace(self, dataset=source.name, encoder=None, novel=novel, options=options)
+        encoder = self.encoder if self.options.get("names") else None
+        own = replace(self, dataset=source.name, encoder=encoder, novel=novel)
         stand_in = replace(own, preset=preset, label="")
         settings = f", settings of {preset}" if preset else ""
         return replace(stand_in, label=f"{stand_in.title}{settings}")

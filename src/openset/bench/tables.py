@@ -105,11 +105,14 @@ def _seconds(seconds: float) -> str:
 
 
 def notes_of(results: Results) -> Iterator[str]:
-    """Notes on the paper's figures, and on runs that are not in the table."""
+    """Notes on the paper's figures, on datasets without an oracle, and on runs that are not in the table."""
     if any("?" in figure for block in results.blocks for row in block.rows for figure in row.paper.values()):
         yield "?: a figure of the paper that cannot be right, by its other tables."
     if any("/" in figure for block in results.blocks for row in block.rows for figure in row.paper.values()):
         yield "a/b: figures of the paper for each novel class; it prints no mean."
+    for dataset in dict.fromkeys(planned.run.dataset for planned, stored in results.plan if stored is not None):
+        if reason := get_source(dataset).no_oracle:
+            yield f"No oracle of {dataset}: {reason}"
     for name in results.spec.left_out:
         yield f"Not in the table: {name}, which needs {get_method(name).needs}."
     missing = sum(stored is None for _, stored in results.plan)

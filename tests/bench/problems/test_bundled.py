@@ -1,13 +1,16 @@
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
 from openset.bench.execute import execute
-from openset.bench.problems import build_problem
+from openset.bench.problems import build_problem, get_source
 from openset.bench.runs import expand
 from openset.bench.spec import parse_spec
 from openset.shift.digits import digits_problem
+from openset.stats.metrics import auprc, auroc
 from openset.theory.problem import LinearGaussianProblem
 from openset.theory.sweep import sweep
 
@@ -40,6 +43,17 @@ def test_runs_equal_the_theory_s_sweep():
         assert result.metrics["auroc"] == pytest.approx(expected.auroc, abs=1e-9)
         assert result.metrics["auprc"] == pytest.approx(expected.auprc_test, abs=1e-9)
         assert result.metrics["certificate"] < 1e-9 and result.metrics["novel_fraction"] == 0.2
+
+
+@pytest.mark.parametrize("theta", [math.pi / 2, math.pi / 4, 0.1])
+def test_its_distributions_tell_every_new_row(theta):
+    """The oracle that its pages state instead of measuring it."""
+    gaussian = LinearGaussianProblem(**SIZES, r_eta=0.1, theta=theta)
+    rows, is_novel = gaussian.sample_test(2000, 0)
+    along = rows[:, :2] @ gaussian.eta_plane
+    score = np.abs(along - gaussian.mean_known[:2] @ gaussian.eta_plane).round(12)
+    assert auroc(is_novel, score) == auprc(is_novel, score) == 1
+    assert "AUROC and AUPRC are 1" in get_source("linear-gaussian").no_oracle
 
 
 def test_what_it_cannot_do_is_told():

@@ -90,6 +90,52 @@ def test_a_stand_in_keeps_the_new_classes_asked_for_that_it_has(asked, planned):
     assert {plan.run.novel for plan in expand(spec)} == planned
 
 
+def test_a_stand_in_pools_as_asked_by_its_own_encoder(shared_data, counted_encoder, monkeypatch):
+    spec = load_spec("table-amazon-pooler")
+    (plan, *_) = expand(spec, shared_data)
+    assert plan.problem == "amazon-fdu-mtl (pooling=pooler, max_tokens=512), settings of amazon_minilm"
+    assert plan.run.encoder is None and "authors' text encoding" not in spec.title
+    options = {"pooling": "pooler", "max_tokens": 512}
+    problem = build_problem("amazon-fdu-mtl", "shift", "music", 0, shared_data, **options)
+    assert problem.X.shape == (2500, 8) and problem.stand_in_for
+    ((encoder, _),) = counted_encoder
+    assert "'minilm', pooling='pooler'" in encoder and "max_tokens=512" in encoder
+
+
+def test_scenes_are_compared_with_names_by_a_clip_of_the_data_folder(monkeypatch, tmp_path):
+    names = [*(f"room{i}" for i in range(3)), *(f"road{i}" for i in range(3)), "desert"]
+    levels = ["indoor"] * 3 + ["outdoor_manmade"] * 3 + ["outdoor_natural"]
+    scenes = Dataset(
+        name="sun_scenes",
+        title="",
+        citation="",
+        label=np.repeat(levels, 40),
+        subtype=np.repeat(names, 40),
+        images=np.arange(280.0)[:, None],
+        features=np.arange(840, dtype=np.float32).reshape(280, 3),
+    )
+    asked = []
+
+    def encode(images, encoder, progress):
+        asked.append(encoder)
+        return np.asarray(images, np.float32).repeat(2, axis=1)
+
+    monkeypatch.setattr("openset.data.datasets.catalogue.load_dataset", lambda name, path, **options: scenes)
+    monkeypatch.setattr("openset.features.encode_images", encode)
+    monkeypatch.setattr("openset.features.captions.embed_names", lambda folder, names: np.ones((len(names), 2)))
+    clip = tmp_path / "encoders" / "clip-vit-base-patch32"
+    clip.mkdir(parents=True)
+    (problem, _) = load_spec("table-names").problems
+    here = problem.resolved(tmp_path)
+    assert (here.dataset, here.encoder) == ("sun", problem.encoder) and here.takes("zoc")
+    made = build_problem(here.dataset, "shift", "desert", 0, tmp_path, encoder=here.encoder, **here.options)
+    assert asked == [clip] and made.X.shape[1] == 2
+    assert list(made.names["class_embeddings"]) == ["indoor", "outdoor_manmade"]
+    assert len(made.names["candidate_embeddings"]) > 300
+    with pytest.raises(ValueError, match="names = true needs an encoder of images and text"):
+        build_problem("sun", "shift", "desert", 0, tmp_path, names=True)
+
+
 def test_official_reviews_are_encoded_by_a_model_of_the_data_folder(official_amazon, counted_encoder):
     (official_amazon / "encoders" / "roberta-base").mkdir(parents=True)
     problem = build_problem(
@@ -137,11 +183,11 @@ def test_sun397_takes_subtypes_of_a_natural_group_for_new(monkeypatch, tmp_path)
         features=random.normal(size=(len(rows), 4)), columns={"level1": np.array([r[2] for r in rows])},
     )  # fmt: skip
     monkeypatch.setattr("openset.data.datasets.catalogue.load_dataset", lambda name, path, **options: made)
-    problem = build_problem("sun397", "shift", "water_ice_snow", 0, tmp_path, encoder="microsoft/resnet-50")
+    problem = build_problem("sun397", "shift", "water_ice_snow", 0, tmp_path)
     assert set(problem.y) == {"home", "work"} and problem.novel_label not in problem.y
     assert 0 < problem.novel_fraction < 0.3
     for fraction in (0.05, 0.2, 0.4):  # as in the figure over α: known rows are dropped where new ones are few
-        options = {"encoder": "microsoft/resnet-50", "novel_fraction": fraction}
+        options = {"novel_fraction": fraction}
         thin = build_problem("sun397", "shift", "mountains_hills_desert_sky", 0, tmp_path, **options)
         assert thin.novel_fraction == pytest.approx(fraction, abs=0.01) and len(thin.X) == len(problem.X)
 

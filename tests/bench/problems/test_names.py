@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from openset.bench.problems import problem_of
+from openset.bench.problems.loading import OWN, Encoding
 from openset.bench.problems.names import vocabulary, with_names
 from openset.data.datasets.dataset import Dataset
 
@@ -39,7 +40,7 @@ def embedded(monkeypatch):
 
 def test_candidates_are_all_names_but_the_known_ones(problem, embedded, tmp_path):
     (tmp_path / "encoders" / "clip").mkdir(parents=True)
-    made = with_names(problem, DATA, "baby", "openai/clip", tmp_path)
+    made = with_names(problem, DATA, "baby", Encoding("openai/clip"), tmp_path)
     (folder, classes), (_, candidates) = embedded
     assert folder == str(tmp_path / "encoders" / "clip") and classes == ["fish", "trees"]
     assert {"baby", "bakery shop", "streetcar"} <= set(candidates)
@@ -47,7 +48,7 @@ def test_candidates_are_all_names_but_the_known_ones(problem, embedded, tmp_path
     assert list(made.names["class_embeddings"]) == ["fish", "trees"]
     assert made.names["candidate_embeddings"].shape == (len(candidates), 2)
     embedded.clear()
-    with_names(problem, DATA, "shark", "openai/clip", tmp_path)  # new although of a known superclass
+    with_names(problem, DATA, "shark", Encoding("openai/clip"), tmp_path)  # new although of a known superclass
     assert "shark" in embedded[1][1]
 
 
@@ -55,13 +56,13 @@ def test_a_file_replaces_the_vocabulary(problem, embedded, tmp_path):
     assert len(vocabulary(tmp_path, DATA)) > 300
     (tmp_path / "vocabulary.txt").write_text("cat\n\nshark\ncat\n")
     assert vocabulary(tmp_path, DATA) == ["cat", "shark"]
-    with_names(problem, DATA, "baby", "clip", tmp_path)
+    with_names(problem, DATA, "baby", Encoding("clip"), tmp_path)
     assert embedded[1][1] == ["cat"]
     (tmp_path / "vocabulary.txt").write_text("shark\n")
     with pytest.raises(ValueError, match="has no name but those of known classes"):
-        with_names(problem, DATA, "baby", "clip", tmp_path)
+        with_names(problem, DATA, "baby", Encoding("clip"), tmp_path)
     with pytest.raises(ValueError, match="needs an encoder of images and text"):
-        with_names(problem, DATA, "baby", None, tmp_path)
+        with_names(problem, DATA, "baby", OWN, tmp_path)
 
 
 def test_texts_have_the_names_of_their_own_classes_by_their_own_encoder(problem, monkeypatch, tmp_path):
@@ -73,6 +74,19 @@ def test_texts_have_the_names_of_their_own_classes_by_their_own_encoder(problem,
 
     monkeypatch.setattr("openset.features.encode_texts", encode)
     data = replace(DATA, texts=np.array(["a", "b", "c"], object))
-    made = with_names(problem, data, "people", None, tmp_path)
+    made = with_names(problem, data, "people", OWN, tmp_path)
     assert asked == [("minilm", ["fish", "trees"]), ("minilm", ["baby", "people"])]
     assert made.names["candidate_embeddings"].shape == (2, 2)
+
+
+def test_names_are_embedded_as_the_rows_are(problem, monkeypatch, tmp_path):
+    asked = []
+
+    def encode(names, model, **others):
+        asked.append(model.settings)
+        return np.ones((len(names), 2), np.float32)
+
+    monkeypatch.setattr("openset.features.encode_texts", encode)
+    data = replace(DATA, texts=np.array(["a", "b", "c"], object))
+    with_names(problem, data, "people", Encoding.of(None, pooling="cls", max_tokens=64), tmp_path)
+    assert [(settings["pooling"], settings["max_tokens"]) for settings in asked] == [("cls", 64)] * 2

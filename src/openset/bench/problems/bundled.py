@@ -112,5 +112,7 @@ SOURCES = (
         "the paper's synthetic problem, dd and color solved exactly",
         novel=("novel",),
         solve=_solve_rule,
+        no_oracle="it need not be measured. Known rows have no noise along the novel mean, so whoever knows the "
+        "distributions tells every new row: AUROC and AUPRC are 1 at every length and angle.",
     ),
 )

@@ -77,7 +77,7 @@ def load_with_features(
 ) -> tuple[Dataset, NDArray[np.float32]]:
     """A dataset and the features of its rows: its own, or an encoder's, which are cached on disk."""
     data = load(name, data_dir)
-    if data.features is not None and "cells" not in dict(encoding.settings):
+    if data.features is not None and encoding == OWN:
         return data, np.asarray(data.features, np.float32)
     assert data_dir is not None
     return data, _encoded(data, data_dir, encoding, progress)
@@ -123,7 +123,7 @@ def _encoded(data: Dataset, data_dir: Path, encoding: Encoding, progress: bool) 
 
     settings = dict(encoding.settings)
     if data.texts is not None:
-        chosen = _with_settings(encoder_path(encoding.encoder or "minilm", data_dir), settings)
+        chosen = with_settings(encoder_path(encoding.encoder or "minilm", data_dir), settings)
         return encode_texts(data.texts, chosen, progress=progress)
     model = encoder_path(encoding.encoder or "efficientnet_lite0", data_dir)
     if "cells" in settings:
@@ -131,7 +131,8 @@ def _encoded(data: Dataset, data_dir: Path, encoding: Encoding, progress: bool) 
     return encode_images(present(data.images), model, progress=progress)
 
 
-def _with_settings(encoder: str | Path, settings: Mapping[str, Any]) -> Any:
+def with_settings(encoder: str | Path, settings: Mapping[str, Any]) -> Any:
+    """The encoder of texts with these settings; without any, its path or name."""
     from openset.features import TextEncoder
 
     return TextEncoder(encoder, **settings) if settings else encoder

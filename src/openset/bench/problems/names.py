@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from openset.bench.problems.loading import encoder_path
+from openset.bench.problems.loading import Encoding, encoder_path, with_settings
 from openset.bench.problems.sources import BenchProblem
 from openset.data.datasets.cifar100 import SUPERCLASSES
 from openset.data.datasets.dataset import Dataset
@@ -44,16 +46,16 @@ def vocabulary(data_dir: Path, data: Dataset) -> list[str]:
 
 
 def with_names(
-    problem: BenchProblem, data: Dataset, novel: str, encoder: str | None, data_dir: Path | None
+    problem: BenchProblem, data: Dataset, novel: str, encoding: Encoding, data_dir: Path | None
 ) -> BenchProblem:
-    """The problem with embeddings of names: by the problem's encoder of texts, or for images by the text model of
-    its encoder, which must be a CLIP.
+    """The problem with embeddings of names: by the problem's encoder of texts with its settings, or for images by
+    the text model of its encoder, which must be a CLIP.
 
     A known class is called by its label. The candidates are the vocabulary without the known classes and their
     subtypes. Nothing is taken out because it is new: the name of the new class is among the candidates if the
     vocabulary has it.
     """
-    if data_dir is None or (encoder is None and data.texts is None):
+    if data_dir is None or (encoding.encoder is None and data.texts is None):
         raise ValueError("names = true needs an encoder of images and text: give encoder, the folder of a CLIP.")
     classes = np.unique(problem.y).tolist()
     of_known = _names_in(data.take(np.isin(data.label, classes)))
@@ -61,10 +63,13 @@ def with_names(
     candidates = [name for name in vocabulary(data_dir, data) if name not in known]
     if not candidates:
         raise ValueError(f"{data_dir / VOCABULARY_FILE} has no name but those of known classes: add others.")
-    embed = _embed_texts if data.texts is not None else _embed_captions
-    folder = encoder_path(encoder or "minilm", data_dir)
-    by_class = dict(zip(classes, embed(folder, [readable(str(name)) for name in classes]), strict=True))
-    names = {"class_embeddings": by_class, "candidate_embeddings": embed(folder, candidates)}
+    folder = encoder_path(encoding.encoder or "minilm", data_dir)
+    if data.texts is None:
+        embed = partial(_embed_captions, folder)
+    else:
+        embed = partial(_embed_texts, with_settings(folder, dict(encoding.settings)))
+    by_class = dict(zip(classes, embed([readable(str(name)) for name in classes]), strict=True))
+    names = {"class_embeddings": by_class, "candidate_embeddings": embed(candidates)}
     return replace(problem, names=names)
 
 
@@ -74,7 +79,7 @@ def _names_in(data: Dataset) -> set[str]:
     return {str(name) for name in (*data.label.tolist(), *subtypes)}
 
 
-def _embed_texts(model: str | Path, names: Sequence[str]) -> NDArray[np.floating]:
+def _embed_texts(model: Any, names: Sequence[str]) -> NDArray[np.floating]:
     from openset.features import encode_texts
 
     return encode_texts(names, model, progress=False)

@@ -70,6 +70,8 @@ class ProblemSource:
     """The preset to use instead of that of the dataset it replaces."""
     caveat: str = ""
     """What a reader of its results must know: stands on every page that has them."""
+    no_oracle: str = ""
+    """Why its runs have no oracle; stands below its tables."""
     prepare: Callable[..., object] | None = None
     """``prepare(data_dir, show_progress, encoder=…, **options)`` does, once, the work that its problems share.
     ``encoder`` is passed where a spec has one."""

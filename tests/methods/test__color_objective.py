@@ -26,7 +26,9 @@ def paper(**options):
 
 
 def pooled(groups=GROUPS, members=2):
-    return PooledObjective(bodies_for(4, 3, True), GRID, groups, members, fpr=0.3, max_density_ratio=4.0, patience=4)
+    return PooledObjective(
+        bodies_for(4, 3, True), GRID, groups, members, fpr=0.3, max_density_ratio=4.0, patience=4
+    )
 
 
 def on_a_batch(objective, members, joint=True):

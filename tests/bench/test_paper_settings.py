@@ -48,13 +48,15 @@ def numbered(**columns):
     )
 
 
-def whole_sun397():
+def whole_sun397(count=None):
+    """Rows of every subtype: as many as ``count()`` says, or made-up numbers."""
     random = np.random.default_rng(0)
+    count = count or (lambda: int(100 + random.exponential(170)))
     rows = []
     for level1, groups in sun397_hierarchy().items():
         for level2, subtypes in groups.items():
             for subtype in subtypes:
-                rows += [(level1, level2, subtype)] * int(100 + random.exponential(170))
+                rows += [(level1, level2, subtype)] * count()
     level1, level2, subtype = map(np.array, zip(*rows, strict=True))
     return numbered(name="sun397", label=level2, subtype=subtype, columns={"level1": level1})
 
@@ -201,7 +203,7 @@ def test_a_share_for_each_category(official):
 def test_sun397(official):
     folder, made = official
     groups, subtype = made["sun397"].label, made["sun397"].subtype
-    fractions, chosen, by_group = [], {}, {}
+    fractions, chosen = [], {}
     novel = tuple(sun397_hierarchy()["outdoor_natural"])
     for (setting, new, seed), problem in splits("sun397", folder, novel=novel).items():
         rows = problem.X_target[is_new(problem, problem.y_target), 0].astype(int)
@@ -213,10 +215,31 @@ def test_sun397(official):
         n_test = is_new(problem, problem.y_test).sum()
         assert len(rows) + n_test == pytest.approx(images / 2, abs=6)  # half of their images
         fractions.append(problem.novel_fraction)
-        by_group.setdefault((setting, new), []).append(problem.novel_fraction)
         if setting == "no-shift":
             assert chosen[setting, new, seed] == chosen["shift", new, seed]
     assert np.mean(fractions) == pytest.approx(0.07, abs=0.02)  # the paper prints 0.07±0.03
     assert min(fractions) > 0.02 and max(fractions) < 0.15
-    for key, printed in SUN_FRACTIONS.items():  # counts of images are made up, so not to the digit
-        assert np.mean(by_group[key]) == pytest.approx(printed, abs=0.025), key
+
+
+@pytest.mark.slow
+def test_sun397_by_group(official):
+    """A group's share follows from the numbers of images, which the paper does not print; here all are equal.
+
+    So the paper's shares cannot be had to the digit, but each is nearer to four new subtypes than to one.
+    """
+    folder, made = official
+    made["sun397"] = whole_sun397(lambda: 200)
+    n_known = sum(map(len, sun397_hierarchy()["indoor"].values()))
+    for (setting, new), printed in SUN_FRACTIONS.items():
+        four, one = (
+            np.mean(
+                [
+                    build_problem("sun397", setting, new, seed, folder, n_novel_subtypes=n).novel_fraction
+                    for seed in PAPER_SEEDS
+                ]
+            )
+            for n in (4, 1)
+        )
+        assert abs(printed - four) < abs(printed - one), (setting, new)
+        if setting == "no-shift":  # half of the new images beside a share 1 - U(.45, .5) of the known ones
+            assert four == pytest.approx(2 / (2 + 0.525 * n_known), abs=2e-3)

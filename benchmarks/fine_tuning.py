@@ -95,10 +95,10 @@ class Case:
     rows: Callable[[Dataset], np.ndarray]
     recipe: Mapping[str, Any]
     backbone: Callable[[], nn.Module]
-    rates: Mapping[str, Rates]
+    rates: Mapping[str, Any]
 
 
-def schedule(freeze: int) -> Rates:
+def schedule(freeze: int) -> dict[str, float]:
     """Low rates above frozen layers, and a warm-up."""
     return {"heads": HEADS, "freeze": freeze, "rate": 0.003, "decay": 0.7, "warmup": 20}
 
@@ -184,6 +184,13 @@ def measure(case: Case, update: Callable[..., None]) -> list[str]:
     return [*lines, ""]
 
 
+def _described_schedule() -> str:
+    """The schedule of both cases, which differ in the number of frozen layers."""
+    given = {name: value for name, value in schedule(0).items() if name != "freeze"}
+    frozen = [rate["freeze"] for case in CASES for name, rate in case.rates.items() if name != "frozen"]
+    return f"`{given}` and `freeze` {' and '.join(map(str, frozen))}, the number of lowest layers that stay"
+
+
 def main() -> None:
     warnings.simplefilter("ignore")
     lines = [
@@ -192,7 +199,7 @@ def main() -> None:
         f"`python benchmarks/fine_tuning.py`, openset {__version__}. `CoLOR(backbone=…)`: one network, at most "
         f"{N_ROWS} rows of source and of target, {TRAINING['max_steps']} steps with {TRAINING['batch_size']} "
         f"rows of each, at most {N_TEST} test rows; {N_TOKENS} tokens of a text, {SIDE} pixels of a picture. "
-        f"Fine-tuned: `learning_rate={schedule(0)}` with the lowest layers frozen. A first attempt had the "
+        f"Fine-tuned: `learning_rate` of {_described_schedule()}. A first attempt had the "
         "heads at .001, and was changed after its test figures were seen (decision 33); nothing else was tried.",
         "",
     ]

@@ -9,6 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from bench.tiny_data import CIFAR_ROWS, SUN_ROWS, write_tiny_data
+from official_files import whole_cifar, write_cifar_binary
 from openset.bench.execute import execute, load_problem
 from openset.bench.problems import get_source
 from openset.bench.problems.loading import forget_datasets
@@ -89,6 +90,16 @@ def test_a_spec_runs_to_its_table_and_figure(name, data, tmp_path, monkeypatch):
         figure = tmp_path / "figure.svg"
         assert CliRunner().invoke(app, ["bench", "figure", name, *where, "--out", str(figure)]).exit_code == 0
         assert "<svg" in figure.read_text()
+
+
+@pytest.mark.slow
+def test_a_spec_runs_from_the_binary_archive(tmp_path, monkeypatch):
+    (tmp_path / "cifar100").mkdir()
+    write_cifar_binary(tmp_path / "cifar100" / "cifar-100-binary.tar.gz", whole_cifar(CIFAR_ROWS))
+    forget_datasets()
+    name = "cifar100-from-scratch"
+    test_a_spec_runs_to_its_table_and_figure(name, tmp_path, tmp_path, monkeypatch)
+    forget_datasets()
 
 
 @pytest.mark.slow

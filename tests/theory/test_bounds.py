@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from openset.theory import fpr_budget_bound, linear_complexity, linear_complexity_of_rows
+from openset.theory import budget_by_bound, fpr_budget_bound, linear_complexity, linear_complexity_of_rows
 
 
 def test_complexity_of_rows_by_enumerating_all_signs():
@@ -74,3 +74,28 @@ def test_bad_arguments():
         linear_complexity_of_rows([1.0], 1.0)
     with pytest.raises(ValueError, match="draws=1"):
         linear_complexity_of_rows([[1.0]], 1.0, draws=1)
+
+
+@pytest.mark.parametrize("margin", [0.5, 1.0, 2.0])
+def test_the_budget_is_what_the_bound_leaves_at_no_false_positive(margin):
+    n, norm, radius, delta = 4000, 1.5, 0.7, 0.1
+    closed = 2 / margin * norm * radius / math.sqrt(n) + math.sqrt(math.log(1 / delta) / (2 * n))
+    budget = budget_by_bound(linear_complexity(norm, radius, n), n, delta=delta, margin=margin)
+    assert budget == pytest.approx(closed, rel=1e-12)
+    assert budget_by_bound(linear_complexity(norm, radius, 4), 4) == 1
+
+
+def test_no_head_without_false_positives_has_a_larger_rate_than_the_budget():
+    """Brute force over thresholds of one feature: heads of norm 1, of which the worst counts."""
+    random, n, delta = np.random.default_rng(0), 400, 0.1
+    weights, offsets = np.array([-1.0, 1.0]), np.linspace(-2, 2, 81)
+    broken = 0
+    for _ in range(200):
+        rows = random.uniform(-1, 1, n)
+        scores = (weights[:, None, None] * rows + offsets[None, :, None]) / math.sqrt(5)  # of norm 1 on (x, 2)
+        clean = scores.max(axis=2) <= -0.1
+        true = np.clip((1 + offsets) / 2, 0, 1)  # P(x > -offset), the same for both signs
+        worst = max((true[j] for _, j in zip(*np.nonzero(clean), strict=True)), default=0.0)
+        complexity = linear_complexity(1.0, math.sqrt(1 / 3 + 4), n)
+        broken += worst > budget_by_bound(complexity, n, delta=delta, margin=0.1)
+    assert broken / 200 <= delta

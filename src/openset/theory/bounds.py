@@ -1,8 +1,8 @@
 """A uniform-convergence bound on the false-positive rate of all heads of a class of functions.
 
-The paper cites Wald and Saria (2023), Theorem 4.3, for its finite-sample statement. This is not that theorem
-but the textbook bound: Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine Learning*, Theorem 3.3, with
-Talagrand's contraction lemma.
+The paper cites Wald and Saria (2023): Theorem 4.3 for its finite-sample statement, Theorem 1 for β. This is
+neither, but the textbook bound: Mohri, Rostamizadeh and Talwalkar, *Foundations of Machine Learning*, Theorem
+3.3, with Talagrand's contraction lemma.
 
 A head's false-positive rate is β(h) = P_source(h(x) > 0). With the ramp φ(s) = min(1, max(0, 1 + s/γ)) ≥
 1[s > 0], which is 1/γ-Lipschitz, with probability at least 1 − δ over n independent source rows, for

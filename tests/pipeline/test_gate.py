@@ -263,3 +263,16 @@ def test_rows_that_are_no_table_and_no_vectors():
     assert "separating column" not in {check.name for check in gate(X, y, target + 1000, names=None)}
     images = gate(X.reshape(-1, 4, 1, 1), y, target.reshape(-1, 4, 1, 1))
     assert {check.name for check in images} == {"rows of a class", "share called new"}
+
+
+def test_a_class_with_two_kinds_is_displaced_though_it_is_two_groups():
+    X, y = rows()
+    X[::4] += np.array([0, 6, 0, 0])  # half of the cats
+    target, truth = rows(1)
+    target[::4] += np.array([0, 6, 0, 0])
+    called = truth == "cat"
+    target[called] += np.array([0, 0, 0, 40])
+    groups = np.where(called, np.arange(400) % 4 // 2, -1)
+    (check,) = check_displaced(X, y, target, np.full(400, "dog"), called, groups)
+    assert check.state == "failed"
+    assert check.sentence.startswith("The 200 rows called new look like known class 'cat'")

@@ -1,4 +1,4 @@
-"""What is said of a list: its count, or at which level, with how many source rows or labels there could be one."""
+"""What is said of a list: its count, or at which level, with how many source rows or labels it could be one."""
 
 from __future__ import annotations
 

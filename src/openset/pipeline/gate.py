@@ -162,26 +162,31 @@ def check_displaced(
     called: NDArray[np.bool_],
     groups: NDArray[np.integer],
 ) -> list[Check]:
-    """Is a group of the rows called new a known class that is elsewhere as a whole?
+    """Are the rows called new, or a group of them, a known class that is elsewhere as a whole?
 
-    It is if that class is gone from the target rows not called new, and if the group mixes with it after one
-    shift, or one shift and one factor for all columns.
+    They are if that class is gone from the target rows not called new, and if they mix with it after one shift,
+    or one shift and one factor for all columns.
     """
     source, target = _scaled(X, X_target)
     gone = _gone_classes(y, nearest_known[~called])
-    numbers = [int(number) for number in np.unique(groups[called]) if number >= 0]
-    found = []
-    for number in numbers:
-        is_group = called & (groups == number)
-        share = float(is_group.mean())
-        if is_group.sum() < _FEWEST_ROWS:
-            continue
-        rows = target[is_group][:_MOST_ROWS]
-        alike = [label for label in gone if _is_displaced(rows, source[y == label][:_MOST_ROWS])]
-        # classes of one shape are all alike after a shift: the one with the group's share comes first
+    classes = {label: source[y == label][:_MOST_ROWS] for label in gone}
+
+    def displaced(is_part: NDArray[np.bool_]) -> list[str]:
+        part, share = target[is_part][:_MOST_ROWS], float(is_part.mean())
+        if is_part.sum() < _FEWEST_ROWS:
+            return []
+        alike = [label for label, rows in classes.items() if _is_displaced(part, rows)]
+        # classes of one shape are all alike after a shift: the one with the share of these rows comes first
         alike.sort(key=lambda label: abs(np.log(share / (y == label).mean())))
-        if alike:
-            found.append(_displaced(int(is_group.sum()), number, len(numbers), [str(label) for label in alike]))
+        return [str(label) for label in alike]
+
+    if alike := displaced(called):  # a class with several kinds is several groups
+        return [_displaced(f"The {int(called.sum())} rows called new look", alike)]
+    found = []
+    for number in range(int(groups.max(initial=-1)) + 1):
+        is_group = called & (groups == number)
+        if alike := displaced(is_group):
+            found.append(_displaced(f"Group {number + 1} ({int(is_group.sum())} rows called new) looks", alike))
     return found or [
         Check("displaced class", "passed", "The rows called new are no known class that moved as a whole.")
     ]
@@ -215,9 +220,7 @@ def _share_of_other(one: NDArray[np.float64], other: NDArray[np.float64]) -> flo
     return float(min(is_other[:n].mean(), is_other[n:].mean()))
 
 
-def _displaced(size: int, number: int, n_groups: int, classes: list[str]) -> Check:
-    one = n_groups == 1
-    who = f"The {size} rows called new look" if one else f"Group {number + 1} ({size} rows called new) looks"
+def _displaced(who: str, classes: list[str]) -> Check:
     names = " or ".join(repr(name) for name in classes[:3])
     gone = "that class is" if len(classes) == 1 else "those classes are"
     it = "it" if len(classes) == 1 else "one of them"

@@ -162,13 +162,16 @@ def gate_cases():
     yield "(d) the whole batch moved", source, batch(1, 500, move=np.array([4, 3, 2.2, 2.2, 2.2, 2.2]))
     yield "(e) a small group", source, batch(1, 500, n_new=20)
     yield "(f) other people", people(0), people(1)
+    yield "(g) copies of source rows", source, source.sample(500, random_state=0).drop(columns="kind")
+    moved = target.assign(x2=target["x2"] + 9 * (target["kind"] == "c"))
+    yield "(h) one known class moved", source, moved
 
 
 def gate():
     """What openset says where something else explains the batch, or where too little is proved."""
     with mpl.rc_context({"font.size": 10, "axes.titlesize": 10, "legend.fontsize": 9}):
-        figure = Figure(figsize=(5.6, 8.2), layout="constrained")
-        for axes, (title, source, target) in zip(figure.subplots(3, 2).ravel(), gate_cases(), strict=True):
+        figure = Figure(figsize=(5.6, 10.9), layout="constrained")
+        for axes, (title, source, target) in zip(figure.subplots(4, 2).ravel(), gate_cases(), strict=True):
             found = openset.run(source, target, label="kind", ignore_target_labels=True, parameters=QUICK)
             word = found.summary.verdict.word.replace("out, ", "out,\n")
             axes.set_title(f"{title}:\n“{word}”")
@@ -200,9 +203,11 @@ def draw_case(axes, case, source, target):
         axes.set(xscale="log", yscale="log", ylim=(0.5, 1500))
         axes.set(xlabel="number of the class", ylabel="source rows of the class")
     else:
-        for rows, colour, name in ((source, GREY, "source"), (target, BLUE, "target")):
-            axes.scatter(rows["x0"], rows["x1"], 4, color=colour, alpha=0.6, linewidths=0, label=name)
-        axes.set(xlabel="column “x0”", ylabel="column “x1”")
+        size = 22 if case == "g" else 4  # every copy lies within the row that it is a copy of
+        other = "x2" if case == "h" else "x1"
+        for rows, colour, name, area in ((source, GREY, "source", size), (target, BLUE, "target", 4)):
+            axes.scatter(rows["x0"], rows[other], area, color=colour, alpha=0.6, linewidths=0, label=name)
+        axes.set(xlabel="column “x0”", ylabel=f"column “{other}”")
     low, high = axes.get_ylim()
     if case != "c":
         axes.set_ylim(low, high + 0.25 * (high - low))  # room for the legend

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import openset
 from command_line import COMMAND, QUICK, call, fit
 from openset.stats.p_values import benjamini_hochberg
 from product_files import NAMES, frame
@@ -25,7 +26,8 @@ def test_rows_to_act_on_at_a_false_discovery_rate(problem_files, tmp_path):
     assert f"At FDR 0.2      {marked.sum()} rows are listed" in done.output and marked.sum() >= 40
     kept = json.loads((tmp_path / "run" / "result.json").read_text())
     listed = {"fdr": 0.2, "max_density_ratio": 2.0, "rows": int(marked.sum())}
-    assert kept["listed"] == {**listed, "smallest_fdr": None, "source_rows_needed": None}
+    listed |= {"smallest_fdr": None, "source_rows_needed": None, "why_none": ""}
+    assert kept["listed"] == {**listed, "called": kept["called_novel"]}
     assert f"{marked.sum()} rows are listed" in (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
     shown = call("inspect", tmp_path / "run")
     assert "At FDR 0.2" in shown.output
@@ -51,7 +53,7 @@ def test_a_counter_is_named_before_the_verdict_and_dropping_it_gives_an_answer(p
     lines = done.output.splitlines()
     assert lines[0].startswith("Check failed    Column 'ticket' alone separates")
     assert "Verdict: cannot tell" in lines and "--drop ticket" in done.output and "at least" not in done.output
-    assert max(map(len, lines[:-1])) <= 80
+    assert max(len(line) for line in lines if str(tmp_path) not in line) <= 80
     summary = json.loads((tmp_path / "run" / "result.json").read_text())
     assert summary["verdict"]["code"] == "cannot_tell" and summary["checks"][0]["state"] == "failed"
     done = call("fit", *told, "--drop", "ticket", "--out", tmp_path / "again")
@@ -62,6 +64,27 @@ def test_a_counter_is_named_before_the_verdict_and_dropping_it_gives_an_answer(p
     )
     features = json.loads(repeated.output)["data"]["features"]
     assert "ticket" not in features and features
+
+
+def test_following_the_advice_of_the_gate_works_and_until_then_no_row_is_promised(problem_files, tmp_path):
+    source, target = (pd.read_parquet(problem_files / f"{name}.parquet") for name in ("source", "target"))
+    source.assign(**{"my site": "berlin"}).to_csv(tmp_path / "known.csv", index=False)
+    target.assign(**{"my site": "paris"}).to_csv(tmp_path / "batch.csv", index=False)
+    told = (tmp_path / "known.csv", tmp_path / "batch.csv", "--label", "kind", "--id", "rid", "--method", "knn",
+            "--fdr", "0.2")  # fmt: skip
+    done = call("fit", *told, "--out", tmp_path / "run")
+    shown = " ".join(done.output.split())
+    assert "'my site' is berlin in every source row and in no target row: leave it out with --drop 'my" in shown
+    assert shown.count("--drop") == 1 and "X_target" not in shown and "threshold_" not in shown
+    assert 'At FDR 0.2 no row is listed: the verdict is "cannot tell", so nothing can be promised' in shown
+    marked = pd.read_parquet(tmp_path / "run" / "scored_target.parquet")["novel_at_fdr"]
+    assert not marked.any() and json.loads((tmp_path / "run" / "result.json").read_text())["listed"]["rows"] == 0
+    again = openset.load_run(tmp_path / "run")
+    assert not again.scored.novel_at_fdr.any() and not len(again.novel_rows(0.5))
+    done = call("fit", *told, "--drop", "my site", "--out", tmp_path / "again")
+    assert done.exit_code == 0 and "Check failed" not in done.output
+    assert pd.read_parquet(tmp_path / "again" / "scored_target.parquet")["novel_at_fdr"].any()
+    assert len(openset.load_run(tmp_path / "again").novel_rows(0.2))
 
 
 def test_a_column_to_drop_that_is_none_is_named(problem_files, tmp_path):
@@ -353,7 +376,7 @@ def test_a_fit_on_a_sample_says_so_and_all_rows_are_in_the_table(large_files, tm
     assert done.exit_code == 0, done.output
     text = " ".join(done.output.split())
     assert "and 500 of 2000 target rows, drawn by a hash of the id, because" in text
-    assert max(map(len, done.output.splitlines()[:-1])) <= 80
+    assert max(len(line) for line in done.output.splitlines() if str(tmp_path) not in line) <= 80
     assert pd.read_parquet(tmp_path / "run" / "scored_target.parquet")["rid"].tolist() == [
         f"t{i}" for i in range(2000)
     ]

@@ -24,7 +24,8 @@ def in_a_folder_of_its_own(tmp_path, monkeypatch):
 
 
 def commands_in(text):
-    return [shlex.split(line)[1:] for line in text.splitlines() if line.startswith("  openset ")]
+    lines = text.replace(" \\\n", " ").splitlines()  # as a shell reads them
+    return [shlex.split(line)[1:] for line in lines if line.startswith("  openset ")]
 
 
 def test_it_writes_two_files_and_the_truth_and_prints_what_to_type(tmp_path):
@@ -50,7 +51,9 @@ def test_readme_and_quickstart_show_what_it_prints():
 
 @pytest.mark.parametrize("name", SAMPLES)
 def test_the_commands_that_it_prints_run_as_they_are_typed(name, tmp_path):
-    printed = commands_in(call("sample", name, "my folder").stdout)
+    shown = call("sample", name, "my folder").stdout
+    printed = commands_in(shown)
+    assert max(map(len, shown.splitlines())) <= 80
     assert [command[0] for command in printed][:2] == ["fit", "inspect"]
     assert ("evaluate" in [command[0] for command in printed]) == (name != "digits-known")
     for command in printed:

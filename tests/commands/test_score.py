@@ -160,4 +160,47 @@ def test_a_share_as_large_as_allowed_does_not_fail(problem_files, tmp_path):
 
 def test_the_help_tells_the_exit_code():
     shown = " ".join(call("score", "--help").output.split())
-    assert "Exit codes: 0 done, 3 too many rows called new, 2 wrong input" in shown
+    assert (
+        "Exit codes: 0 done, 3 too many rows called new, 4 cannot tell (both only with --fail-if-novel)" in shown
+    )
+
+
+@pytest.mark.parametrize("limit", ["0.05", "1"])
+def test_a_batch_that_cannot_be_judged_has_an_exit_code_of_its_own(problem_files, tmp_path, limit):
+    """A scheduler must not see green where the answer is not to be trusted."""
+    out, moved = tmp_path / "o.csv", pd.read_csv(problem_files / "target.csv")
+    for name in ("height", "width", "weight"):
+        moved[name] += 100
+    moved.to_csv(tmp_path / "moved.csv", index=False)
+    asked = ("score", problem_files / "run", tmp_path / "moved.csv", "--out", out, "--fail-if-novel", limit)
+    done = call(*asked)
+    assert done.exit_code == 4 and len(pd.read_csv(out)) == 400
+    assert "cannot tell if there are too many new rows: the batch moved" in " ".join(done.stderr.split())
+    answer = json.loads(call(*asked, "--json").stdout)
+    assert answer["failed"] and answer["exit_code"] == 4 and answer["cannot_tell"].startswith("the batch moved")
+    assert call(*asked[:-2]).exit_code == 0, "without the option it is scored and told"
+
+
+def test_a_run_that_could_not_tell_says_so_when_it_scores(problem_files, tmp_path):
+    source, target = (pd.read_parquet(problem_files / f"{name}.parquet") for name in ("source", "target"))
+    source.assign(no=np.arange(len(source))).to_csv(tmp_path / "known.csv", index=False)
+    target.assign(no=len(source) + np.arange(len(target))).to_csv(tmp_path / "batch.csv", index=False)
+    files = (tmp_path / "known.csv", tmp_path / "batch.csv", "--label", "kind", "--id", "rid")
+    call("fit", *files, "--method", "knn", "--out", tmp_path / "run", "-q")
+    asked = ("score", tmp_path / "run", tmp_path / "batch.csv", "--out", tmp_path / "o.csv", "--fdr", "0.2")
+    shown = " ".join(call(*asked).stdout.split())
+    assert "Run its verdict was \"cannot tell\": Column 'no' alone separates" in shown
+    assert 'At FDR 0.2 no row is listed: the verdict of the run was "cannot tell"' in shown
+    answer = json.loads(call(*asked, "--json").stdout)
+    assert answer["fit_verdict"]["code"] == "cannot_tell" and "'no'" in answer["fit_verdict"]["reason"]
+    assert answer["listed"]["rows"] == 0 and not pd.read_csv(tmp_path / "o.csv")["novel_at_fdr"].any()
+    assert call(*asked, "--fail-if-novel", "1").exit_code == 4
+
+
+def test_the_list_is_told_with_its_count(problem_files, tmp_path):
+    asked = ("score", problem_files / "run", problem_files / "target.csv", "--out", tmp_path / "o.csv", "--fdr")
+    marked = int(pd.read_csv(tmp_path / "o.csv")["novel_at_fdr"].sum()) if call(*asked, "0.2").stdout else 0
+    assert f"At FDR 0.2      {marked} rows are listed" in call(*asked, "0.2").stdout and marked
+    assert json.loads(call(*asked, "0.2", "--json").stdout)["listed"]["rows"] == marked
+    none = call(*asked, "0.01", "--max-density-ratio", "3")
+    assert "At FDR 0.01     no row can be listed" in none.stdout

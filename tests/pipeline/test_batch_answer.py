@@ -18,10 +18,16 @@ from openset.features.table.apply import TableNotes
 from openset.pipeline.batch_answer import BatchAnswer, CalledShare, ChangedColumn, Moved, answer_of, percent
 from openset.pipeline.batch_facts import FactCounter
 from openset.pipeline.fit_profile import make_profile
+from openset.pipeline.summary import Check, ListedRows, Verdict
 from openset.problem import Predictions
 
 NAMES = tuple(f"column {i}" for i in range(8))
-FIT = SimpleNamespace(called_novel=21, data=SimpleNamespace(target=SimpleNamespace(rows=500)))
+FIT = SimpleNamespace(
+    called_novel=21,
+    data=SimpleNamespace(target=SimpleNamespace(rows=500)),
+    verdict=Verdict("nothing new seen", "No rows stand out.", "", "nothing"),
+    checks=[],
+)
 
 
 def draw(n, seed, move=0.0):
@@ -32,7 +38,9 @@ def made(X, names=NAMES, **notes):
     return MadeFeatures(X, X if names else None, names, TableNotes(**notes))
 
 
-def answer(rows, *, source=None, target=None, novel=0, names=NAMES, kinds=None, at_fit=None, id=None, **notes):
+def answer(
+    rows, *, source=None, target=None, novel=0, names=NAMES, kinds=None, at_fit=None, id=None, fit=FIT, **notes
+):
     source, target = draw(500, 0) if source is None else source, draw(500, 1) if target is None else target
     at_fit = dict.fromkeys(NAMES, "number") if at_fit is None else at_fit
     records = [Records(np.arange(len(X)), kinds=at_fit) for X in (source, target)]
@@ -42,7 +50,7 @@ def answer(rows, *, source=None, target=None, novel=0, names=NAMES, kinds=None, 
     found = Predictions(np.array(["cat", "novel"]), index, index, index * 1.0, index[:, None] * 1.0)
     counter.add(counter.facts_of(made(rows, names, **notes), found, np.arange(len(rows))))
     data = Source("march.csv", Path(), at_fit if kinds is None else kinds, None)
-    return answer_of(counter.facts, profile, FIT, data, id)
+    return answer_of(counter.facts, profile, fit, data, id)
 
 
 def text_of(found):
@@ -70,6 +78,8 @@ def test_a_moved_batch_and_the_columns_that_moved():
     shown = text_of(found)
     assert "Moved yes. Most rows lie where the fit had none (overlap 0.00)" in shown
     assert "Moved most: column 2, column 5." in shown
+    assert found.cannot_tell == "the batch moved away from the rows of the fit"
+    assert not answer(draw(300, 2)).cannot_tell
 
 
 def test_another_mix_of_the_sources_kinds_and_a_way_back_to_the_source():
@@ -200,7 +210,7 @@ def test_the_answer_for_programs_has_every_field():
     assert content["out_of_range"][0]["column"] in NAMES and content["moved"]["answer"] == "yes"
     again = BatchAnswer(
         **{**content, "called_share": CalledShare(**content["called_share"]), "moved": Moved(**content["moved"]),
-           "out_of_range": found.out_of_range}
+           "out_of_range": found.out_of_range, "fit_verdict": found.fit_verdict}
     )  # fmt: skip
     assert again == found and again() == found()
     assert replace(found, rows=1) != found
@@ -211,3 +221,30 @@ def test_the_answer_for_programs_has_every_field():
 )
 def test_small_shares_are_not_shown_as_none(share, shown):
     assert percent(share) == shown
+
+
+def test_a_run_whose_verdict_was_cannot_tell_is_named_with_the_reason():
+    failed = [Check("separating column", "failed", "Column 'no' alone separates source and target.")]
+    fit = SimpleNamespace(
+        **{**vars(FIT), "verdict": Verdict("cannot tell", "A check failed.", "", "cannot_tell")}
+    )
+    for checks, reason in ((failed, failed[0].sentence), ([], "A check failed.")):
+        fit.checks = checks
+        found = answer(draw(300, 2), fit=fit)
+        assert (found.fit_verdict.code, found.fit_verdict.reason) == ("cannot_tell", reason)
+        assert found.cannot_tell == 'the verdict of the run was "cannot tell"'
+        assert f'Run its verdict was "cannot tell": {reason} Do not trust its scores' in text_of(found)
+    assert answer(draw(300, 2)).fit_verdict.code == "nothing" and "Run " not in text_of(answer(draw(300, 2)))
+
+
+def test_the_list_is_told_or_why_it_is_empty():
+    found = answer(draw(300, 2), novel=3)
+    for listed, words in (
+        (ListedRows(0.1, 12.0, 7), "At FDR 0.1 7 rows are listed: at most 10 % of them known on average"),
+        (ListedRows(0.1, 12.0, 7), "column novel_at_fdr marks them"),
+        (ListedRows(0.1, 12.0, 0, 0.2, 4000, called=3), "from --fdr 0.2 on, or with about 4000 source rows."),
+        (ListedRows(0.1, 12.0, 0, called=3), "Label the 3 rows called new"),
+        (ListedRows(0.1, 12.0, 0, called=3, why_none="the batch moved"), "no row is listed: the batch moved."),
+    ):
+        told = replace(found, listed=listed)
+        assert words in text_of(told) and told.to_dict()["listed"]["rows"] == listed.rows

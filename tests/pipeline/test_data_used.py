@@ -22,9 +22,9 @@ def test_features_in_a_few_words():
     plain = data(("a", "number", "as it is", 1), ("b", "number", "as it is", 1))
     assert plain.features_text == "2: a, b"
     made = data(("a", "number", "as it is", 1), ("town", "category", "3 levels", 4), ("nr", "id", "not used", 0))
-    assert made.features_text == "5 of 2 columns: a, town"
+    assert made.features_text == "5, made of 2 columns: a, town"
     both = data(("town", "category", "…", 4), features=["town", "review"], encoded=[ENCODED])
-    assert both.features_text == "4 of 1 columns: town; text column 'review' through minilm"
+    assert both.features_text == "4, made of 1 column: town; text column 'review' through minilm"
     assert data(features=["review"], encoded=[ENCODED]).features_text == "text column 'review' through minilm"
     many = data(*((f"c{i}", "number", "as it is", 1) for i in range(10)))
     assert many.features_text == "10: c0, c1, c2, c3, c4, c5, c6, c7 and 2 more"

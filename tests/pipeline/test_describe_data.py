@@ -47,7 +47,7 @@ def test_every_column_is_told_with_what_became_of_it(tmp_path):
         ColumnUse("nr", "id", nr, 0),
         ColumnUse("gone", "not in target", "not used: not in target", 0),
     ]
-    assert found.features_text == "4 of 2 columns: pay, town; text column 'review' through minilm"
+    assert found.features_text == "4, made of 2 columns: pay, town; text column 'review' through minilm"
 
 
 def test_vectors_alone():

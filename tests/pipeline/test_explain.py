@@ -52,7 +52,7 @@ def test_groups_point_at_target_rows(rows):
             assert kinds[found.groups[index].medoid] == kind
             assert found.groups[index].share.value == (kinds == kind).mean()
         assert (found.labels[~called] == -1).all()
-        assert describe_groups(found, 70).startswith("The 70 rows called novel form 2 stable groups")
+        assert describe_groups(found, 70).startswith("The 70 rows called new form 2 stable groups")
         assert describe_groups(found, 73).endswith("; 3 rows are in none of them.")
     none = find_groups(model, X, both, model.novelty_score(both), np.zeros(len(both), bool))
     assert len(none) == 0 and (none.labels == -1).all() and "nothing to group" in describe_groups(none, 0)
@@ -64,7 +64,7 @@ def test_groups_point_at_target_rows(rows):
     ("n", "called", "reason"),
     [
         (20, [False] * 9 + [True], "the source has fewer than 30 validation rows"),
-        (240, [True] * 10, "every target row is called novel"),
+        (240, [True] * 10, "every target row is called new"),
         (None, [False] * 10, "class 'eel' has no validation row"),
     ],
 )

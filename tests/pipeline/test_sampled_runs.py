@@ -166,3 +166,14 @@ def test_a_review_and_a_promotion_are_about_the_sample(large_files, loaded, tmp_
     again = openset.load_run(tmp_path / "out" / "run")
     assert sorted(again.model.classes_) == ["cat", "dog", "kettle", "owl"] and again.scored_file is None
     assert len(again.source) == len(loaded.source) + 60 - found.check_rows
+
+
+def test_no_row_of_the_file_is_listed_where_nothing_can_be_told(large_files, tmp_path):
+    frames = [pd.read_parquet(large_files / name) for name in ("source", "target")]
+    for number, (name, whole) in enumerate(zip(("source", "target"), frames, strict=True)):
+        whole.assign(site=f"s{number}").to_csv(tmp_path / f"{name}.csv", index=False)
+    found = openset.run(tmp_path / "source.csv", tmp_path / "target.csv", **SAMPLED, fdr=0.5)
+    assert found.summary.verdict.code == "cannot_tell" and found.scored_file is not None
+    assert found.summary.listed.rows == 0 and "nothing can be promised" in found.summary.listed.text
+    assert not found.to_frame()["novel_at_fdr"].any() and not found.scored.novel_at_fdr.any()
+    assert not len(found.novel_rows(0.5))

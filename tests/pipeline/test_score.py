@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import resource
 import shutil
@@ -10,6 +11,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -253,10 +255,29 @@ def test_the_answer_does_not_depend_on_the_size_of_batches(problem_files, tmp_pa
     assert len(whole.out_of_range) == 1 and 0 < whole.moved.overlap < 1
 
 
-def test_with_a_false_discovery_rate_the_answer_is_the_same(problem_files, tmp_path):
+def test_with_a_false_discovery_rate_the_answer_has_the_list_too(problem_files, tmp_path):
     path, _ = write_batch(tmp_path, LIKE_THE_TARGET)
     given = (problem_files / "run", path, tmp_path / "out.parquet")
-    assert openset.score(*given, fdr=0.2) == openset.score(*given)
+    listed = openset.score(*given, fdr=0.2)
+    marked = pd.read_parquet(given[-1])["novel_at_fdr"]
+    assert replace(listed, listed=None) == openset.score(*given)
+    assert listed.listed.rows == marked.sum() > 0 and listed.listed.called == listed.called_novel
+    none = openset.score(*given, fdr=0.01, max_density_ratio=5)
+    assert none.listed.rows == 0 and not pd.read_parquet(given[-1])["novel_at_fdr"].any()
+    if none.listed.smallest_fdr is not None:
+        needed = openset.load_run(problem_files / "run").model.n_source_ * none.listed.smallest_fdr / 0.01
+        assert none.listed.source_rows_needed == math.ceil(needed)
+
+
+def test_no_row_of_a_batch_that_moved_is_listed(problem_files, tmp_path):
+    def move(X):
+        X += 50
+
+    path, _ = write_batch(tmp_path, LIKE_THE_TARGET, change=move)
+    answer = openset.score(problem_files / "run", path, tmp_path / "out.parquet", fdr=0.2)
+    assert answer.moved.answer == "yes" and answer.listed.rows == 0
+    assert "the batch moved" in answer.listed.text and "nothing can be promised" in answer.listed.text
+    assert not pd.read_parquet(tmp_path / "out.parquet")["novel_at_fdr"].any()
 
 
 def test_new_columns_and_columns_that_changed(problem_files, tmp_path):

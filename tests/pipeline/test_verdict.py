@@ -64,7 +64,7 @@ def test_a_group_that_stands_out_carries_the_number_that_matters():
         "78 rows stand out and form one group; they could be known rows only if some kind became 5.2 times as "
         "common."
     )
-    assert "Up to 12 times is allowed here" in verdict.caveat
+    assert "Up to 12 times is assumed possible" in verdict.caveat
     none = give_verdict(replace(ESTIMATE, low=0.0), test)
     assert none.sentence.startswith("78 rows stand out;"), "those that the test counts, if none is called new"
     two = give_verdict(replace(ESTIMATE, low=0.0), test, n_called=78, n_groups=2)
@@ -86,15 +86,38 @@ def test_nothing_seen_says_what_could_have_been_seen():
     verdict = give_verdict(replace(ESTIMATE, low=0.0), test)
     least = smallest_noticed(1000, 800, 12.0)
     assert verdict.code == "nothing" and f"less than about {100 * least:.1f} % cannot be proved" in verdict.caveat
+    assert verdict.caveat.endswith("assuming that no known kind became more than 12 times as common.")
     few = give_verdict(replace(ESTIMATE, low=0.0), replace(test, counts=Counts(0, 8, 0, 8)))
     assert "With so few rows no new class can be proved" in few.caveat
+
+
+@pytest.mark.parametrize(
+    ("tolerated", "called", "words"),
+    [
+        (1.9, 41, "41 rows are called new, but known rows that became more than 1.9 times as common would "
+                  "explain them, and 12 times is assumed possible."),
+        (0.0, 1, "1 row is called new, but so few that chance explains them."),
+        (0.0, 0, "No rows stand out more than known rows that became more common would."),
+    ],
+)  # fmt: skip
+def test_nothing_seen_says_how_rows_called_new_relate_to_that(tolerated, called, words):
+    test = replace(TEST, p_value=1.0, tolerated_ratio=tolerated)
+    verdict = give_verdict(replace(ESTIMATE, low=0.0), test, n_called=called, n_groups=1)
+    assert (verdict.code, verdict.sentence) == ("nothing", words)
+    without = give_verdict(ShareEstimate(0.02, 0.0, 0.05, 0.95, "m"), n_called=called)
+    start = (
+        f"{called} row{'s are' if called > 1 else ' is'} called new, no more than chance" if called else "No rows"
+    )
+    assert without.sentence.startswith(start)
 
 
 @pytest.mark.parametrize("test", [None, TEST])
 def test_a_failed_check_is_the_answer(test):
     caution = replace(FAILED, state="caution")
     verdict = give_verdict(ESTIMATE, test, checks=[FAILED, caution], n_called=78, n_groups=1)
-    assert verdict.word == "cannot tell" and "a check failed" in verdict.sentence
+    assert verdict.word == "cannot tell" and "A check failed (separating column)" in verdict.sentence
+    two = give_verdict(ESTIMATE, test, checks=[FAILED, FAILED, replace(FAILED, name="copies")], n_called=78)
+    assert two.sentence.startswith("Checks failed (separating column, copies): ")
     assert give_verdict(ESTIMATE, test, checks=[caution], n_called=78, n_groups=1).code != "cannot_tell"
 
 
@@ -117,9 +140,12 @@ def test_diagnostics_of_a_fit():
         0.02,
         0.01,
         False,
-    ) and "2 % are called novel" in above.sentence
+    ) and "2 % are called new" in above.sentence
     few, *_ = diagnose(model(calibration_scores_=np.arange(9.0)), [])
-    assert not few.ok and few.sentence.endswith("Bring more source rows, or allow a larger fpr.")
+    assert not few.ok and few.sentence.endswith("Bring more source rows, or allow a larger rate (--fpr).")
+    unmet = "fpr=0.01 cannot be promised from 9 source validation rows: threshold_ is their largest score."
+    assert unmet not in [entry.sentence for entry in diagnose(model(calibration_scores_=np.arange(9.0)), [unmet])]
+    assert unmet in [entry.sentence for entry in diagnose(model(), [unmet])], "unless nothing else says it"
     assert len(diagnose(model(threshold_=np.inf), [])) == 1  # no row is called novel: nothing to count
     own = [Diagnostic("own", np.float64(np.inf), np.float64(2.0), False, "Look.")]
     *_, steps, mine, warned = diagnose(model(stop_reason_="max_steps", diagnostics_=own), ["A warning."])

@@ -98,8 +98,8 @@ def test_groups_of_the_summary_get_their_examples(synthetic):
     assert [row.text for row in first.examples] == ["text 5", "text 6", "text 7"]
     assert [row.id for row in second.examples] == ["2"] and (first.name, second.size) == ("Group 1", 30)
     assert first.sentence.startswith(
-        "10.0% of the target (8.0% to 12.0%). Found again in random parts of the rows with a mean overlap of 90"
+        "10.0% of the target. Found again in random parts of the rows with a mean overlap of 90"
     )
     (only,) = built(groups[:1])
-    assert only.name == "All rows called novel" and "overlap" not in only.sentence
+    assert only.name == "All rows called new" and "overlap" not in only.sentence
     assert built([]) == ()

@@ -17,6 +17,7 @@ from samples import HOSTILE, hostile_data, large_data, minimal_summary
 from openset.pipeline.summary import (
     Check,
     ClassShares,
+    Diagnostic,
     Groups,
     Head,
     KnownClasses,
@@ -78,8 +79,8 @@ def test_the_page_is_whole(outline, data):
     assert data.summary.verdict.sentence in text and data.summary.verdict.caveat in text
     low = data.summary.novel_fraction.low
     assert (f"at least {100 * low:.1f}%" if low else "nothing proved") in text
-    assert "How much there is at most needs labels" in text
-    assert "of rows drawn like the source may be called novel" in text
+    assert "Only labels can show the upper limit" in text
+    assert "of rows drawn like the source may be called new" in text
     for check in data.summary.diagnostics:
         assert check.sentence in text
     assert "labelled.parquet" in text and "9f86d081884c7d65" in text and "learning_rate" in text
@@ -183,6 +184,25 @@ def test_checks_that_failed_stand_above_the_verdict(data):
     order = [text.index(words) for words in ("alone separates", "Some rows are copies", "cannot tell Something")]
     assert order == sorted(order)
     assert "These checks passed: The batch did not move." in text and "found none" not in text
+
+
+def test_nothing_of_a_proof_is_shown_where_nothing_can_be_told(data):
+    proved = "Proved as long as no known kind became more than 35.8 times as common; 12 is assumed."
+    unproved = "Proved only if no known kind became more than 4 times as common; 12 is assumed. Not proved."
+    steps = Diagnostic("training steps", 60, None, True, "Training ended.")
+
+    def shown(code, diagnostic, *checks):
+        verdict = Verdict("…", "A check failed (copies).", "", code)
+        summary = replace(data.summary, checks=checks, verdict=verdict, diagnostics=[steps, diagnostic])
+        return " ".join(" ".join(Outline(render(replace(data, summary=summary))).text).split())
+
+    failed = Check("copies", "failed", "All rows are copies.")
+    text = shown("cannot_tell", Diagnostic("tolerated shift", 35.8, 12.0, True, proved), failed)
+    assert proved not in text and "✓ fine training steps" in text and "openset review" not in text
+    text = shown("found", Diagnostic("tolerated shift", 35.8, 12.0, True, proved))
+    assert f"✓ fine tolerated shift {proved}" in text and "openset review" in text
+    text = shown("nothing", Diagnostic("tolerated shift", 4.0, 12.0, True, unproved))
+    assert f"– not proved tolerated shift {unproved}" in text
 
 
 def test_the_rule_that_chose_the_head_is_the_one_described(data):

@@ -52,7 +52,7 @@ def test_an_answer_on_the_edge_of_the_assumption_says_so():
     check = found(0.035)["tolerated shift"]
     assert 12 / 2 < check.value < 12 * 2 and not check.ok
     assert check.sentence == (
-        f"Proved as long as no known kind became more than {check.value:.1f} times as common; you allow 12. "
+        f"Proved as long as no known kind became more than {check.value:.1f} times as common; 12 is assumed. "
         "The two are close: ask how strong a shift is plausible here."
     )
 
@@ -60,10 +60,10 @@ def test_an_answer_on_the_edge_of_the_assumption_says_so():
 @pytest.mark.parametrize(
     ("tolerated", "allowed", "sentence"),
     [
-        (23.9, 40.0, "more than 23.9 times as common; you allow 40. Not proved."),
-        (23.9, 12.0, "as long as no known kind became more than 23.9 times as common; you allow 12."),
+        (23.9, 40.0, "more than 23.9 times as common; 40 is assumed. Not proved."),
+        (23.9, 12.0, "as long as no known kind became more than 23.9 times as common; 12 is assumed."),
         (0.0, 12.0, "No new class would be proved even if the known rows had not shifted at all."),
-        (1000.0, 12.0, "more than 1000 times as common; you allow 12."),
+        (1000.0, 12.0, "more than 1000 times as common; 12 is assumed."),
     ],
 )
 def test_the_sentence_says_up_to_which_shift_it_is_proved(tolerated, allowed, sentence):

@@ -20,8 +20,12 @@ if TYPE_CHECKING:
 BAD_INPUT, FAILED, INTERRUPTED, TERMINATED = 2, 1, 130, 143
 TOO_MANY_NOVEL = 3
 """Exit code of ``openset score --fail-if-novel``: all went well, and more rows are called novel than allowed."""
+_WIDTH = 80
 NOTICED, CANNOT_TELL = 3, 4
-"""Exit codes of ``openset watch``: a new class was noticed; the last batch could not be judged."""
+"""Exit codes of ``openset watch``: a new class was noticed; the last batch could not be judged.
+
+``openset score --fail-if-novel`` ends with the second one too.
+"""
 
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Say more; show where an error arose.")]
@@ -119,6 +123,26 @@ def show_text(text: str) -> None:
 
     first, _, rest = text.partition("\n")
     Console().print(Text.assemble((first, "bold"), "\n", rest), soft_wrap=True)
+
+
+def command_lines(arguments: Sequence[str], indent: str = "  ") -> list[str]:
+    """A command as it is typed, at most 80 columns wide: a long one goes on behind a backslash.
+
+    >>> command_lines(["inspect", "my run"])
+    ["  openset inspect 'my run'"]
+    """
+    import shlex
+
+    lines = [f"{indent}{shlex.join(['openset', *arguments])}"]
+    if len(lines[0]) <= _WIDTH:
+        return lines
+    lines = [f"{indent}openset"]
+    for word in map(shlex.quote, arguments):
+        if len(lines[-1]) + 1 + len(word) > _WIDTH - 2:
+            lines[-1] += " \\"
+            lines.append(f"{indent}   ")
+        lines[-1] += f" {word}"
+    return lines
 
 
 def show_table(headings: tuple[str, ...], rows: Sequence[tuple[str, ...]], caption: str = "") -> None:

@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from openset._utils.downloads import downloads
-from openset.commands.console import AsJson, Quiet, Verbose, helpful_errors, show_json, show_text
+from openset.commands.console import (
+    AsJson,
+    Quiet,
+    Verbose,
+    command_lines,
+    helpful_errors,
+    show_json,
+    show_text,
+)
 from openset.commands.options import (
     Align,
     AllowDownload,
@@ -168,6 +176,7 @@ def _closing(summary: ResultSummary, out: Path, verbose: bool) -> str:
             lines.append(f"Skipped {origin.skipped} {role} rows that could not be used{label}.")
     if verbose:
         lines.append("Seconds: " + ", ".join(f"{name} {seconds:g}" for name, seconds in summary.timings.items()))
-        lines += [entry.sentence for entry in summary.diagnostics if entry.ok]
-    lines.append(f"Written to {out}. Score more rows: openset score {out} DATA --out scored.parquet")
+        lines += [entry.sentence for entry in summary.shown_diagnostics if entry.ok]
+    score = command_lines(["score", str(out), "DATA", "--out", "scored.parquet"])
+    lines += [f"Written to {out}. Score more rows:", *score]
     return "\n".join(lines)

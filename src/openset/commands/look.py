@@ -157,7 +157,7 @@ _MEANING = {
     "fpr_at_95_tpr": "known rows above the score that 95 % of novel rows pass",
     "os": "accuracy averaged over known classes and novel",
     "os_star": "accuracy averaged over known classes",
-    "unk": "novel rows called novel",
+    "unk": "novel rows that are called new",
     "hos": "harmonic mean of os_star and unk",
     "n_known": "known rows",
     "n_novel": "novel rows",

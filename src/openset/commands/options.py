@@ -47,7 +47,7 @@ Method = Annotated[
     str | None,
     typer.Option(help="A method of 'openset methods'.", show_default="color", autocompletion=_method_names),
 ]
-Fpr = Annotated[float | None, typer.Option(help="Share of source that may be called novel.", show_default="0.01")]
+Fpr = Annotated[float | None, typer.Option(help="Share of source that may be called new.", show_default="0.01")]
 Fdr = Annotated[
     float | None,
     typer.Option(help="Mark rows to list, at most this share of them known.", show_default="none marked"),

@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from openset.commands.console import AsJson, Quiet, Verbose, helpful_errors, show_json, show_text
+from openset.commands.console import (
+    AsJson,
+    Quiet,
+    Verbose,
+    command_lines,
+    helpful_errors,
+    show_json,
+    show_text,
+)
 
 if TYPE_CHECKING:
     from openset.shift.samples import Sample
@@ -76,14 +84,14 @@ def typed(arguments: list[str]) -> str:
     return shlex.join(["openset", *arguments])
 
 
-def _next_commands(made: Sample, folder: Path) -> list[str]:
+def _next_commands(made: Sample, folder: Path) -> list[list[str]]:
     from openset.shift.samples import TRUTH
 
     run = str(folder / "run")
     commands = [fit_arguments(made.label, folder), ["inspect", run]]
     if made.n_new:  # to evaluate takes rows of both
         commands.append(["evaluate", run, str(folder / TRUTH)])
-    return [typed(command) for command in commands]
+    return commands
 
 
 def _text(made: Sample, folder: Path) -> str:
@@ -92,22 +100,23 @@ def _text(made: Sample, folder: Path) -> str:
     from openset.shift.samples import BATCH, KNOWN, TRUTH
 
     new = f"{made.n_new} of them are new" if made.n_new else "none of them is new"
-    fit, *others = _next_commands(made, folder)
+    fit, *others = map(command_lines, _next_commands(made, folder))
     install = [] if find_spec("pyarrow") else ["  (needs pyarrow: pip install 'openset[data]')"]
     return "\n".join(
         [
-            made.about,
+            *textwrap.wrap(made.about, _WIDTH),
             *textwrap.wrap(made.news, _WIDTH),
             "",
-            f"{folder / KNOWN}  {len(made.X)} labelled rows of {_counted(len(made.known_classes))}",
-            f"{folder / BATCH}  {len(made.X_target)} unlabelled rows; {new}",
-            f"{folder / TRUTH}  the batch with its labels, to check the answer",
+            f"Written to {folder}:",
+            f"  {KNOWN}  {len(made.X)} labelled rows of {_counted(len(made.known_classes))}",
+            f"  {BATCH}  {len(made.X_target)} unlabelled rows; {new}",
+            f"  {TRUTH}  the batch with its labels, to check the answer",
             "",
             "Next: is there a new class in the batch? Half a minute:",
-            f"  {fit}",
+            *fit,
             *install,
             f"Then open {folder / 'run' / 'report.html'} in a browser, or type:",
-            *(f"  {command}" for command in others),
+            *(line for command in others for line in command),
         ]
     )
 
@@ -131,5 +140,5 @@ def _described(name: str, made: Sample, folder: Path) -> dict[str, Any]:
         "known_classes": made.known_classes,
         "new_classes": made.new_classes,
         "new_rows": made.n_new,
-        "next": _next_commands(made, folder),
+        "next": [typed(command) for command in _next_commands(made, folder)],
     }

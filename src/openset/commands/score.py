@@ -8,6 +8,7 @@ import typer
 
 from openset._utils.downloads import downloads
 from openset.commands.console import (
+    CANNOT_TELL,
     TOO_MANY_NOVEL,
     AsJson,
     Quiet,
@@ -46,7 +47,7 @@ def score(
     ] = None,
     fail_if_novel: Annotated[
         float | None,
-        typer.Option(metavar="SHARE", help="Exit with code 3 if a larger share of rows is called new."),
+        typer.Option(metavar="SHARE", help="Exit with 3 if a larger share is called new, 4 if unclear."),
     ] = None,
     allow_download: AllowDownload = False,
     csv_safe: Annotated[
@@ -67,12 +68,13 @@ def score(
     outside the fit's ranges; --json has the same.
 
     With --fail-if-novel 0.05 the exit code is 3 if more than 5 % of the rows are
-    called new (the share itself, not an end of its interval). The file is written
-    all the same.
+    called new (the share itself, not an end of its interval), and 4 if that cannot
+    be told: the batch moved, or the verdict of RUN was "cannot tell". The file is
+    written all the same.
 
     With --fdr also novel_at_fdr: of the rows marked at most that share is known,
     on average, if known rows are at most --max-density-ratio times as common as
-    in the source.
+    in the source. Prints how many are marked, or why none is.
 
     With a folder as --out, each part of DATA (a file, a folder, a pattern) gives a
     part of the same name. DATA, RUN and --out may be s3://, gs:// or hdfs://. Parts
@@ -84,8 +86,8 @@ def score(
     With --csv-safe ids and labels that begin like a formula (= + - @) get an
     apostrophe before them, for a CSV file that others open in a spreadsheet.
 
-    Exit codes: 0 done, 3 too many rows called new, 2 wrong input or usage, 1
-    anything else, 130 interrupted.
+    Exit codes: 0 done, 3 too many rows called new, 4 cannot tell (both only with
+    --fail-if-novel), 2 wrong input or usage, 1 anything else, 130 interrupted.
 
     Examples:
 
@@ -106,16 +108,27 @@ def score(
             _refuse_for_one_file(shard, format, on)
             told = _score_file(run, data, out, fdr=fdr, max_density_ratio=max_density_ratio, **columns)
         answer = told.answer
-        share = 0.0 if answer is None else answer.called_share.value
-        failed = fail_if_novel is not None and share > fail_if_novel
+        code, message = _judged(answer, fail_if_novel)
         if as_json:
-            show_json({**told.whole, "out": out, "fail_if_novel": fail_if_novel, "failed": failed})
+            ended = {"fail_if_novel": fail_if_novel, "failed": code != 0, "exit_code": code}
+            show_json({**told.whole, "out": out, **ended})
         elif not quiet:
             show_text(told.text)
-        if failed and answer is not None:
-            called = f"{answer.called_novel} of {answer.rows} rows are called new"
-            typer.echo(f"too many new rows: {called}, more than --fail-if-novel {fail_if_novel:g}.", err=True)
-            raise typer.Exit(TOO_MANY_NOVEL)
+        if code:
+            typer.echo(message, err=True)
+            raise typer.Exit(code)
+
+
+def _judged(answer: BatchAnswer | None, limit: float | None) -> tuple[int, str]:
+    """The exit code for a scheduler, and why it is not 0."""
+    if answer is None or limit is None:
+        return 0, ""
+    if answer.cannot_tell:
+        return CANNOT_TELL, f"cannot tell if there are too many new rows: {answer.cannot_tell}."
+    if answer.called_share.value > limit:
+        called = f"{answer.called_novel} of {answer.rows} rows are called new"
+        return TOO_MANY_NOVEL, f"too many new rows: {called}, more than --fail-if-novel {limit:g}."
+    return 0, ""
 
 
 class _Told(NamedTuple):

@@ -14,7 +14,7 @@ from openset.align.moved_since_fit import FEWEST, MoveSinceFit, find_move_since_
 from openset.data.readers.tables import holds_row_numbers
 from openset.pipeline.batch_facts import BatchFacts
 from openset.pipeline.fit_profile import Columns, FitProfile
-from openset.pipeline.summary import ResultSummary
+from openset.pipeline.summary import ListedRows, ResultSummary
 from openset.stats.ranges import Outside, Ranges, features_outside, is_far_outside
 from openset.stats.shares import binomial_interval
 
@@ -75,6 +75,14 @@ class ChangedColumn:
 
 
 @dataclass(frozen=True)
+class FitVerdict:
+    """The verdict of the run that scored the batch: its code, and the reason where it is ``cannot_tell``."""
+
+    code: str
+    reason: str = ""
+
+
+@dataclass(frozen=True)
 class BatchAnswer:
     """What scoring a batch found; ``answer()`` says it in words, ``answer.to_dict()`` for programs.
 
@@ -82,6 +90,9 @@ class BatchAnswer:
     ``out_of_range`` has the columns to check, ``new_columns`` those that neither source nor target had.
     ``not_compared`` says why the batch could not be compared with the fit's rows; it is empty where it was.
     ``cells`` says which levels were never seen in source, and which values are missing or cannot be read.
+    ``fit_verdict`` is that of the run. ``cannot_tell`` says why the number of rows called new must not be
+    trusted: the batch moved, or the verdict of the run was "cannot tell"; it is empty where it may be.
+    ``listed`` are the rows marked at a false discovery rate, where one was given.
 
     ``int(answer)`` is the number of rows.
     """
@@ -97,6 +108,9 @@ class BatchAnswer:
     changed_columns: list[ChangedColumn]
     not_compared: str = ""
     cells: list[str] = field(default_factory=list)
+    fit_verdict: FitVerdict | None = None
+    cannot_tell: str = ""
+    listed: ListedRows | None = None
 
     def __int__(self) -> int:
         return self.rows
@@ -114,11 +128,24 @@ class BatchAnswer:
             f"{percent(self.called_share_at_fit)} % when the run was fitted"
         )
         lines = wrapped("Called new      ", called)
+        if self.fit_verdict is not None and self.fit_verdict.reason:
+            reason = f'its verdict was "cannot tell": {self.fit_verdict.reason}'
+            words = f"{reason} Do not trust its scores before that is corrected."
+            lines = [*wrapped("Run             ", words), *lines]
+        if self.listed is not None:
+            lines += wrapped(f"{f'At FDR {self.listed.fdr:g}':<16}", self._list())
         lines += [line for sentence in self.cells for line in wrapped("Cells           ", sentence)]
         if self.not_compared:
             return "\n".join(lines + wrapped("Not compared    ", self.not_compared))
         lines += wrapped("Moved           ", f"{self.moved.answer}. {self.moved.sentence}")
         return "\n".join(lines + self._ranges() + self._columns())
+
+    def _list(self) -> str:
+        assert self.listed is not None
+        if self.listed.rows:
+            return f"{self.listed.text}; column novel_at_fdr marks them"
+        ranked = "Column novelty_score ranks all rows." if not self.listed.why_none else ""
+        return " ".join(part for part in (f"{self.listed.text}.", ranked, self.listed.next_step) if part)
 
     def _ranges(self) -> list[str]:
         if not self.ranges_compared:
@@ -161,6 +188,7 @@ def answer_of(
 ) -> BatchAnswer:
     """The answer for a batch of these facts, read from ``data`` with the id column ``id``."""
     low, high = binomial_interval(facts.called_novel, facts.rows, CONFIDENCE)
+    moved, verdict = _moved(facts, profile), _fit_verdict(fit)
     columns = Columns() if profile is None else profile.columns
     new, changed = columns.new_in(data.kinds), columns.changed_in(data.kinds, data.typed)
     return BatchAnswer(
@@ -168,14 +196,28 @@ def answer_of(
         called_novel=facts.called_novel,
         called_share=CalledShare(facts.called_novel / facts.rows, low, high, CONFIDENCE),
         called_share_at_fit=fit.called_novel / fit.data.target.rows,
-        moved=_moved(facts, profile),
+        moved=moved,
         ranges_compared=facts.outside is not None,
         out_of_range=_out_of_range(facts.outside, profile),
         new_columns=[name for name in new if name != id and not holds_row_numbers(name)],
         changed_columns=[ChangedColumn(name, *kinds) for name, kinds in changed.items()],
         not_compared=_NO_PROFILE if profile is None else "",
         cells=facts.notes.sentences(),
+        fit_verdict=verdict,
+        cannot_tell=MOVED if moved.answer == "yes" else RUN_CANNOT_TELL if verdict.reason else "",
     )
+
+
+MOVED = "the batch moved away from the rows of the fit"
+RUN_CANNOT_TELL = 'the verdict of the run was "cannot tell"'
+
+
+def _fit_verdict(fit: ResultSummary) -> FitVerdict:
+    """The verdict of a run; the reason is that of the first failed check, or of the test."""
+    if fit.verdict.code != "cannot_tell":
+        return FitVerdict(fit.verdict.code)
+    failed = [check.sentence for check in fit.checks if check.state == "failed"]
+    return FitVerdict(fit.verdict.code, failed[0] if failed else fit.verdict.sentence)
 
 
 _NO_PROFILE = (

@@ -120,7 +120,7 @@ class Data:
         others = [name for name in named if name not in encoded]
         made = sum(use.features for use in self.columns)
         if made > len(others):
-            yield f"{made} of {len(others)} columns: {listed(others, 8)}"
+            yield f"{made}, made of {counted(len(others), 'column')}: {listed(others, 8)}"
         elif others:
             yield f"{len(others)}: {listed(others, 8)}"
         for entry in self.encoded:

@@ -88,16 +88,18 @@ def describe_groups(found: NovelGroups, n_called: int) -> str:
     """One new class or several, in a sentence.
 
     >>> describe_groups(NovelGroups((), np.empty(0, int)), 0)
-    'No row is called novel, so there is nothing to group.'
+    'No row is called new, so there is nothing to group.'
     """
     if not len(found):
-        return "No row is called novel, so there is nothing to group."
+        return "No row is called new, so there is nothing to group."
+    if n_called == 1:
+        return "The row called new is alone."
     if len(found) == 1:
         few = f"two groups need at least {2 * FEWEST_ROWS} rows"
         reason = few if n_called < 2 * FEWEST_ROWS else "no stable subgroups"
-        return f"The {n_called} rows called novel form one group: {reason}."
+        return f"The {n_called} rows called new form one group: {reason}."
     rest = n_called - sum(group.size for group in found.groups)
-    words = f"The {n_called} rows called novel form {len(found)} stable groups"
+    words = f"The {n_called} rows called new form {len(found)} stable groups"
     return f"{words}; {rest} rows are in none of them." if rest else f"{words}."
 
 
@@ -142,11 +144,11 @@ def _class_mix(model: Any, y: NDArray[Any], shares: Floats, counted: Floats) -> 
 
 def _why_not(model: Any, validation: ValidationClasses | None, called: NDArray[np.bool_]) -> str:
     if called.all():
-        return "every target row is called novel"
+        return "every target row is called new"
     if validation is None or len(validation.y) < FEWEST_ROWS_TO_CORRECT:
         return f"the source has fewer than {FEWEST_ROWS_TO_CORRECT} validation rows"
     if called[validation.target_rows].all():
-        return "every validation row of the target is called novel"
+        return "every validation row of the target is called new"
     absent = np.flatnonzero(np.bincount(validation.y, minlength=len(model.classes_)) == 0)
     return f"class {str(model.classes_[absent[0]])!r} has no validation row" if len(absent) else ""
 

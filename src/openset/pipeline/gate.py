@@ -5,17 +5,16 @@ Each check names the column or class, and says what to do. Where one fails, the 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from openset._utils.text import listed
 from openset.align.moved import find_move
+from openset.pipeline.check_columns import NamedColumns, check_columns
 from openset.pipeline.summary import Check
-from openset.stats.column_checks import OddColumn, odd_columns
-from openset.stats.mixing import mixing
+from openset.stats.mixing import FARTHER, mixing, other_rows
 from openset.stats.neighbours import evenly_spaced
 from openset.stats.novelty import MOST_NOVEL
 from openset.stats.scaling import fit_scaling, moments, scale_in_double
@@ -27,20 +26,13 @@ COPIED, ALL_COPIED = 0.05, 0.9
 VANISHED = 0.1
 """A known class is gone if its share of the target is below this part of its share of the source."""
 DISPLACED = 0.85
-"""A group mixes with a known class, after one shift and scale, from this mixing on."""
-_FEWEST_ROWS, _MOST_ROWS, _MOST_NAMES = 15, 1000, 5
+SURROUNDED = 0.35
+"""From this mixing, and this share of other rows around, a group is a known class after one shift and scale."""
+_FEWEST_ROWS, _MOST_ROWS = 15, 1000
 _MOST_BYTES = 2**27
 """Of the rows of a domain that are compared for copies."""
 
 Rows = NDArray[np.floating]
-
-
-class NamedColumns(NamedTuple):
-    """The columns of a table in their own units, of source and of target, and their names."""
-
-    source: Rows
-    target: Rows
-    names: Sequence[str]
 
 
 def run_gate(
@@ -52,63 +44,25 @@ def run_gate(
     columns: NamedColumns | None,
     nearest_known: NDArray[Any],
     called: NDArray[np.bool_],
+    groups: NDArray[np.integer],
 ) -> list[Check]:
-    """Every check that the rows allow, failed ones first. ``columns`` are those of a table, None without one."""
+    """Every check that the rows allow, failed ones first. ``columns`` are those of a table, None without one.
+
+    ``groups`` has the group of every target row among those called new, -1 for none.
+    """
     found = check_labels(y)
     if X.ndim == 2:
         moved = check_moved(model, X, X_target)
-        odd = [] if columns is None else check_columns(*columns, moved=moved.state != "passed")
+        odd = [] if columns is None else check_columns(columns, moved=moved.state != "passed")
         # a batch that moved explains its columns, else a column may explain the move
-        found = [moved, *odd, *found] if moved.state == "failed" and len(odd) > 1 else [*odd, *found, moved]
+        is_move = moved.state == "failed" and odd and odd[-1].state == "caution"
+        found = [moved, *odd, *found] if is_move else [*odd, *found, moved]
         found.append(check_copies(X, X_target))
-        if called.sum() >= _FEWEST_ROWS:
-            found.append(check_displaced(X, y, X_target, nearest_known, called))
+        if called.sum() >= _FEWEST_ROWS and called.mean() <= MOST_NOVEL:  # else there is no rest to compare with
+            found += check_displaced(X, y, X_target, nearest_known, called, groups)
     found.append(check_half(called))
     order = ("failed", "caution", "passed")
     return sorted(found, key=lambda check: order.index(check.state))
-
-
-def check_columns(X: Rows, X_target: Rows, names: Sequence[str], *, moved: bool = False) -> list[Check]:
-    """Does a column alone tell source from target? In a batch that moved, several do, and that is the move."""
-    odd = odd_columns(X, X_target, names)
-    if not odd:
-        passed = f"None of the {len(names)} columns alone separates source and target."
-        return [Check("separating column", "passed", passed)]
-    is_move = moved and len(odd) > 1
-    checks = [
-        Check(
-            "other unit" if column.kind == "unit" else "separating column",
-            "caution" if is_move and column.kind == "range" else "failed",
-            _column_sentence(column),
-        )
-        for column in odd[:_MOST_NAMES]
-    ]
-    if len(odd) > _MOST_NAMES:
-        others = listed([repr(column.name) for column in odd[_MOST_NAMES:]], 8)
-        state = "caution" if is_move else "failed"
-        checks.append(Check("separating column", state, f"So do {len(odd) - _MOST_NAMES} more: {others}."))
-    return checks
-
-
-def _column_sentence(column: OddColumn) -> str:
-    name, (low, high), (other_low, other_high) = repr(column.name), column.source, column.target
-    ranges = f"{low:.6g} to {high:.6g} in source, {other_low:.6g} to {other_high:.6g} in target"
-    leave_out = f"--drop {column.name}"
-    if column.kind == "unit":
-        times = f"{10 ** abs(column.power):,}".replace(",", " ")
-        larger = "larger" if column.power > 0 else "smaller"
-        return f"Values of column {name} are about {times} times {larger} in target: bring both to one unit."
-    if column.kind == "constant":
-        return (
-            f"Column {name} is {low:.6g} in every source row and {other_low:.6g} in every target row: leave it "
-            f"out with {leave_out}."
-        )
-    if column.kind == "number":
-        return (
-            f"Column {name} alone separates source and target ({ranges}), and nearly every value occurs once, as "
-            f"in ids, dates and counters: pass --id {column.name} if it tells rows apart, else {leave_out}."
-        )
-    return f"Column {name} alone separates source and target ({ranges}): correct it, or use {leave_out}."
 
 
 def check_labels(y: NDArray[Any]) -> list[Check]:
@@ -168,55 +122,113 @@ def check_moved(model: Any, X: Rows, X_target: Rows) -> Check:
         before, after = chosen.before, chosen.after
     else:
         before, after = find_move(*_scaled(X, X_target)), None
-    words = (
-        f"Around half of the target rows at most {100 * before.overlap:.0f} % of the nearest rows are source rows"
-    )
+    words = _surrounded(before.overlap)
     if not before.is_moved:
         return Check("moved batch", "passed", f"{words}: the batch did not move as a whole.")
     if chosen is not None and after is not None and not after.is_moved:
         done = f"the whole batch moved. It was aligned with source ({chosen.name}), which undid the move."
         return Check("moved batch", "caution", f"{words}: {done}")
     can_align = "align" in getattr(model, "get_params", dict)()
-    advice = (
-        "no alignment undid it"
-        if after is not None
-        else "try --align classes"
-        if can_align
-        else "method color can align it"
-    )
+    if chosen is not None and after is not None:
+        other = "clusters" if chosen.name == "classes" else "classes"
+        advice = f"aligning it by {chosen.name!r} did not undo that, so try another, such as --align {other}"
+    else:
+        advice = "try --align classes" if can_align else "method color can align it"
     return Check(
         "moved batch",
         "failed",
         f"{words}: the whole batch moved, as from another laboratory, instrument or time; {advice}. "
-        "Label some rows of the new origin, or correct the measurement.",
+        "Or label some rows of the new origin, or correct the measurement.",
     )
 
 
-def check_displaced(
-    X: Rows, y: NDArray[Any], X_target: Rows, nearest_known: NDArray[Any], called: NDArray[np.bool_]
-) -> Check:
-    """Are the rows called new a known class that is elsewhere as a whole?
+def _surrounded(overlap: float) -> str:
+    """How much source lies around half of the target rows.
 
-    It is if that class is gone from the other target rows, and if the rows called new mix with it after each of
-    their columns got its mean and standard deviation.
+    >>> _surrounded(0.001), _surrounded(0.36)
+    ('Half of the target rows have almost no source row near them', \
+'Around half of the target rows, 36 % or more of the nearest rows are source rows')
+    """
+    if overlap < 0.01:
+        return "Half of the target rows have almost no source row near them"
+    return f"Around half of the target rows, {100 * overlap:.0f} % or more of the nearest rows are source rows"
+
+
+def check_displaced(
+    X: Rows,
+    y: NDArray[Any],
+    X_target: Rows,
+    nearest_known: NDArray[Any],
+    called: NDArray[np.bool_],
+    groups: NDArray[np.integer],
+) -> list[Check]:
+    """Are the rows called new, or a group of them, a known class that is elsewhere as a whole?
+
+    They are if that class is gone from the target rows not called new, and if they mix with it after one shift,
+    or one shift and one factor for all columns.
     """
     source, target = _scaled(X, X_target)
-    group = target[called][:_MOST_ROWS]
+    gone = _gone_classes(y, nearest_known[~called])
+    classes = {label: source[y == label][:_MOST_ROWS] for label in gone}
+
+    def displaced(is_part: NDArray[np.bool_]) -> list[str]:
+        part, share = target[is_part][:_MOST_ROWS], float(is_part.mean())
+        if is_part.sum() < _FEWEST_ROWS:
+            return []
+        alike = [label for label, rows in classes.items() if _is_displaced(part, rows)]
+        # classes of one shape are all alike after a shift: the one with the share of these rows comes first
+        alike.sort(key=lambda label: abs(np.log(share / (y == label).mean())))
+        return [str(label) for label in alike]
+
+    if alike := displaced(called):  # a class with several kinds is several groups
+        return [_displaced(f"The {int(called.sum())} rows called new look", alike)]
+    found = []
+    for number in range(int(groups.max(initial=-1)) + 1):
+        is_group = called & (groups == number)
+        if alike := displaced(is_group):
+            found.append(_displaced(f"Group {number + 1} ({int(is_group.sum())} rows called new) looks", alike))
+    return found or [
+        Check("displaced class", "passed", "The rows called new are no known class that moved as a whole.")
+    ]
+
+
+def _gone_classes(y: NDArray[Any], rest: NDArray[Any]) -> list[Any]:
+    """The known classes that hardly any of the other target rows has."""
+    rest = rest.astype(str)
+    found = []
     for label in np.unique(y):
         own = y == label
-        left = float((nearest_known[~called].astype(str) == str(label)).mean()) if (~called).any() else 0.0
-        if left > VANISHED * own.mean() or own.sum() < _FEWEST_ROWS:
-            continue
-        rows = source[own][:_MOST_ROWS]
-        for moved in (_shifted(group, rows), _rescaled(group, rows)):
-            if mixing(rows, moved) >= DISPLACED:
-                words = (
-                    f"The {int(called.sum())} rows called new look like known class {str(label)!r} after one "
-                    "shift or scale of their columns, and that class is gone from the rest of the target: it may "
-                    "have moved. Look at these rows."
-                )
-                return Check("displaced class", "failed", words)
-    return Check("displaced class", "passed", "The rows called new are no known class that moved as a whole.")
+        left = float((rest == str(label)).mean()) if len(rest) else 0.0
+        if left <= VANISHED * own.mean() and own.sum() >= _FEWEST_ROWS:
+            found.append(label)
+    return found
+
+
+def _is_displaced(group: NDArray[np.float64], rows: NDArray[np.float64]) -> bool:
+    """Whether a group mixes with the rows of a class after one shift, or one shift and one factor."""
+    return any(
+        mixing(rows, moved) >= DISPLACED and _share_of_other(rows, moved) >= SURROUNDED
+        for moved in (_shifted(group, rows), _rescaled(group, rows))
+    )
+
+
+def _share_of_other(one: NDArray[np.float64], other: NDArray[np.float64]) -> float:
+    """The share of rows of the other part around a row, in the part that has fewer; about one half if alike."""
+    n = min(len(one), len(other))
+    rows = np.concatenate([part[evenly_spaced(len(part), n)] for part in (one, other)])
+    is_other = (other_rows(rows, FARTHER.stop) >= n) != (np.arange(len(rows)) >= n)[:, None]
+    return float(min(is_other[:n].mean(), is_other[n:].mean()))
+
+
+def _displaced(who: str, classes: list[str]) -> Check:
+    names = " or ".join(repr(name) for name in classes[:3])
+    gone = "that class is" if len(classes) == 1 else "those classes are"
+    it = "it" if len(classes) == 1 else "one of them"
+    words = (
+        f"{who} like known class {names} after one shift or scale, and {gone} gone from the rest of the target: "
+        f"{it} may have moved. Look at these rows."
+    )
+    return Check("displaced class", "failed", words)
 
 
 def _scaled(X: Rows, X_target: Rows) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -229,6 +241,6 @@ def _shifted(group: NDArray[np.float64], rows: NDArray[np.float64]) -> NDArray[n
 
 
 def _rescaled(group: NDArray[np.float64], rows: NDArray[np.float64]) -> NDArray[np.float64]:
-    spread = group.std(axis=0)
-    factor = np.divide(rows.std(axis=0), spread, out=np.ones_like(spread), where=spread > 0)
+    spread = float(group.var(axis=0).sum())
+    factor = np.sqrt(rows.var(axis=0).sum() / spread) if spread > 0 else 1.0
     return np.asarray((group - group.mean(axis=0)) * factor + rows.mean(axis=0))

@@ -90,13 +90,20 @@ class Result:
         That is guaranteed for one score if no known kind of row is more than ``max_density_ratio`` times as
         common in the target as in the source; None for what the fit assumed, else 1, no shift. A larger one
         gives a shorter list; under a shift larger than assumed most listed rows can be known. A method that
-        chose its score on the same validation rows, as CoLOR does, is not corrected for that choice.
+        chose its score on the same validation rows, as CoLOR does, is not corrected for that choice. Where the
+        verdict is "cannot tell", nothing can be promised, and no row is returned.
         """
+        import numpy as np
+
+        from openset.pipeline.list_rows import CANNOT_TELL
         from openset.pipeline.scored_table import rows_at_fdr
 
+        why_none = CANNOT_TELL if self.summary.verdict.code == "cannot_tell" else ""
         if self.scored_file is not None:
-            return self.scored_file.listed(self.model, fdr, max_density_ratio, backend)
+            return self.scored_file.listed(self.model, fdr, max_density_ratio, backend, why_none)
         listed = rows_at_fdr(self.model, self.scored, fdr, max_density_ratio=max_density_ratio)
+        if why_none:
+            listed = np.zeros_like(listed)
         order = (-self.scored.novelty_score).argsort(kind="stable")
         return self.scored.take(order[listed[order]]).to_frame(backend)
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 import os
 import platform
 import time
 import warnings
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -26,10 +26,13 @@ from openset.errors import FitWarning, Parameter, ParameterError
 from openset.features.fitted import FittedFeatures, read_features
 from openset.features.maker import FeatureMaker, MadeFeatures
 from openset.pipeline.batch_facts import BatchFacts, FactCounter
+from openset.pipeline.check_columns import NamedColumns
 from openset.pipeline.data_used import Data, Origin
 from openset.pipeline.describe_data import describe_data, digest_of
 from openset.pipeline.explain import Explanation, explain, find_groups
-from openset.pipeline.gate import NamedColumns, run_gate
+from openset.pipeline.fit_notes import fit_notes
+from openset.pipeline.gate import run_gate
+from openset.pipeline.list_rows import CANNOT_TELL, listed_rows
 from openset.pipeline.load import RunData, read_data, read_fitted
 from openset.pipeline.result import FEATURES, SCORED, Result, load_model, read_summary
 from openset.pipeline.scored_batches import BATCH_ROWS, scored_batches, scoring_threads
@@ -54,10 +57,9 @@ from openset.pipeline.summary import (
     NoveltyTest,
     ResultSummary,
 )
-from openset.pipeline.verdict import diagnose, give_verdict
+from openset.pipeline.verdict import cannot_tell, diagnose, give_verdict
 from openset.problem import Predictions
 from openset.registry import get_method
-from openset.stats.p_values import smallest_fdr
 from openset.stats.shares import NOT_IDENTIFIED
 
 TOP_ROWS = 20
@@ -161,30 +163,33 @@ def run_with(settings: RunSettings, source: Any, target: Any, *, progress: bool 
     keep_scales(model, settings, fitted)
     y = np.asarray(data.source.y)
     with _timed(timings, "fit"):
-        notes = _fit(model, made.X, data.source.y, made_target.X)
+        warned = _fit(model, made.X, data.source.y, made_target.X)
     with _timed(timings, "score"):
         scored = score_target(model, model.target_predictions(), data.target, settings)
     with _timed(timings, "describe"):
         explanation, groups = explain(model, scored, made.X, y, made_target.X)
         explanation = _of_all_source(explanation, data.source)
         scored = replace(scored, group=groups + 1)
-    notes_of_cells, every = made_target.notes, None
-    if data.target.drawn is not None:
-        with _timed(timings, "score all rows"):
-            facts, every = _score_all(model, maker, data, scored, progress)
-            scored = _in_file(scored, every)
-            explanation = _of_all_target(explanation, facts)
-            notes_of_cells = facts.notes
     with _timed(timings, "check"):
         called = scored.novelty_score > model.threshold_
         checks = run_gate(
             model, made.X, y, made_target.X, columns=_columns_to_check(made, made_target, fitted),
-            nearest_known=scored.nearest_known, called=called,
+            nearest_known=scored.nearest_known, called=called, groups=groups,
         )  # fmt: skip
-        checks += [Check("cells", "caution", sentence) for sentence in notes_of_cells.sentences()]
+    why_none = CANNOT_TELL if cannot_tell(getattr(model, "novelty_test_", None), checks) else ""
+    scored = mark_listed(model, scored, settings, why_none)
+    notes_of_cells, every = made_target.notes, None
+    if data.target.drawn is not None:
+        with _timed(timings, "score all rows"):
+            facts, every = _score_all(model, maker, data, scored, why_none, progress)
+            scored = _in_file(scored, every)
+            explanation = _of_all_target(explanation, facts)
+            notes_of_cells = facts.notes
+    checks += [Check("cells", "caution", sentence) for sentence in notes_of_cells.sentences()]
     encoded = (settings.text, settings.image)
     settings = replace(settings, features=tuple(name for name in fitted.columns if name not in encoded) or None)
     described = describe_data(replace(data, settings=settings), fitted, maker.encoders)
+    notes = fit_notes(warned, _columns_to_check(made, made_target, fitted))
     summary = summarise(model, scored, explanation, settings, described, timings, notes, checks, every)
     return Result(
         model, summary, scored, data.source, data.target, made, made_target, fitted,
@@ -193,15 +198,17 @@ def run_with(settings: RunSettings, source: Any, target: Any, *, progress: bool 
 
 
 def _score_all(
-    model: Any, maker: FeatureMaker, data: RunData, scored: ScoredTable, progress: bool
+    model: Any, maker: FeatureMaker, data: RunData, scored: ScoredTable, why_none: str, progress: bool
 ) -> tuple[BatchFacts, AllRows]:
-    """Score every target row of data whose target is a sample, into a file."""
+    """Score every target row of data whose target is a sample, into a file; none is listed with ``why_none``."""
     settings, drawn, counter = data.settings, data.target.drawn, FactCounter(None)
     assert drawn is not None and data.target_batches is not None and scored.group is not None
     with scoring_threads(model, settings) as workers:
         batches = data.target_batches(BATCH_ROWS)
         tables = scored_batches(model, maker, batches, workers, counter, settings.id)
-        every = write_all(tables, model, settings, drawn.index, scored.group, progress=progress)
+        every = write_all(
+            tables, model, settings, drawn.index, scored.group, why_none=why_none, progress=progress
+        )
     return counter.facts, every
 
 
@@ -242,8 +249,9 @@ def _columns_to_check(made: MadeFeatures, target: MadeFeatures, fitted: FittedFe
     """The columns of the table, without encoded ones; those of one column of vectors by its name."""
     if made.values is None or target.values is None or len(made.names) != made.values.shape[-1]:
         return None
-    number = len(made.names) if fitted.table is None else len(fitted.table.features)
-    return NamedColumns(made.values[:, :number], target.values[:, :number], made.names[:number])
+    columns = [] if fitted.table is None else fitted.table.feature_columns
+    number = len(columns) if columns else len(made.names)
+    return NamedColumns(made.values[:, :number], target.values[:, :number], made.names[:number], columns)
 
 
 def load_run(folder: str | os.PathLike[str], *, progress: bool = False) -> Result:
@@ -259,6 +267,8 @@ def load_run(folder: str | os.PathLike[str], *, progress: bool = False) -> Resul
     maker = FeatureMaker(settings.encoder, progress, fitted)
     model, made, made_target = load_model(folder), maker(data.source), maker(data.target)
     scored = score_target(model, predictions(model, made_target.X), data.target, settings)
+    why_none = CANNOT_TELL if summary.verdict.code == "cannot_tell" else ""
+    scored = mark_listed(model, scored, settings, why_none)
     found = find_groups(
         model, made.X, made_target.X, scored.novelty_score, scored.novelty_score > model.threshold_
     )
@@ -310,11 +320,17 @@ def _fit(model: Any, X: NDArray[Any], y: Any, X_target: NDArray[Any]) -> list[st
 
 
 def score_target(model: Any, found: Predictions, target: Records, settings: RunSettings) -> ScoredTable:
-    """The target's rows with what the model says of them, those to list marked where settings ask for it."""
+    """The target's rows with what the model says of them, ranked."""
     scored = scored_table(model, found, target, settings.id)
-    scored = replace(scored, rank=ranks(scored.novelty_score))
+    return replace(scored, rank=ranks(scored.novelty_score))
+
+
+def mark_listed(model: Any, scored: ScoredTable, settings: RunSettings, why_none: str = "") -> ScoredTable:
+    """Mark the rows to list where settings ask for it; none if there is a reason not to."""
     if settings.fdr is None:
         return scored
+    if why_none:
+        return replace(scored, novel_at_fdr=np.zeros(len(scored), bool))
     ratio = settings.max_density_ratio
     return replace(scored, novel_at_fdr=rows_at_fdr(model, scored, settings.fdr, max_density_ratio=ratio))
 
@@ -357,7 +373,7 @@ def summarise(
         novel_fraction=NovelFraction(**plain(vars(fraction))),
         threshold=plain(model.threshold_),
         fpr=stored.fpr,
-        listed=_listed(model, scored, stored, every),
+        listed=_listed(model, scored, stored, every, explanation.called_novel, verdict.code),
         heads=[Head(**plain(record)) for record in model.head_records()] if hasattr(model, "heads_") else None,
         history=plain(getattr(model, "history_", [])),
         diagnostics=diagnose(model, notes),
@@ -390,20 +406,16 @@ def _top_ids(scored: ScoredTable, every: AllRows | None) -> NDArray[Any]:
     return every.file.take(next(iter(scored.columns())), rows[np.argsort(every.rank[rows])])
 
 
-def _listed(model: Any, scored: ScoredTable, settings: RunSettings, every: AllRows | None) -> ListedRows | None:
+def _listed(
+    model: Any, scored: ScoredTable, settings: RunSettings, every: AllRows | None, n_called: int, code: str
+) -> ListedRows | None:
     if scored.novel_at_fdr is None or settings.fdr is None:
         return None
-    ratio, rows = assumed_ratio(model, settings.max_density_ratio), int(scored.novel_at_fdr.sum())
-    if every is not None and every.limit is not None:
-        rows = sum(number for value, number in every.p_values.items() if value <= every.limit)
-    if rows:
-        return ListedRows(settings.fdr, ratio, rows)
-    p = fit_p_values(model, scored)
-    if every is not None:
-        p = np.repeat(list(every.p_values), list(every.p_values.values()))
-    smallest = smallest_fdr(p, max_density_ratio=ratio)
-    needed = math.ceil(len(model.calibration_scores_) * smallest / settings.fdr) if smallest is not None else None
-    return ListedRows(settings.fdr, ratio, 0, smallest, needed)
+    seen = Counter(fit_p_values(model, scored).tolist()) if every is None else every.p_values
+    ratio = assumed_ratio(model, settings.max_density_ratio)
+    why_none = CANNOT_TELL if code == "cannot_tell" else ""
+    counts = {"n_source": model.n_source_, "n_called": n_called}
+    return listed_rows(seen, settings.fdr, ratio, **counts, why_none=why_none)
 
 
 def _environment() -> Environment:

@@ -13,15 +13,16 @@ from typing import Any
 from openset._utils.files import check_not_input
 from openset._utils.progress import progress_bar
 from openset.data.readers.open import open_source
+from openset.data.readers.source import Source
 from openset.data.writer import check_writable, writing_table
 from openset.errors import Parameter, ParameterError
 from openset.pipeline.batch_answer import BatchAnswer, answer_of
 from openset.pipeline.batch_facts import FactCounter
+from openset.pipeline.list_rows import largest_listed, listed_rows
 from openset.pipeline.loaded_run import LoadedRun
 from openset.pipeline.scored_batches import BATCH_ROWS
 from openset.pipeline.scored_file import count_values
 from openset.pipeline.scored_table import ScoredTable, assumed_ratio
-from openset.stats.p_values import largest_p_value
 
 
 def score(
@@ -49,8 +50,9 @@ def score(
 
     With ``fdr`` a column ``novel_at_fdr`` marks the rows to list so that at most that share of them is known, on
     average, if known rows are at most ``max_density_ratio`` times as common as in the source (None: as the run
-    assumes). It takes the p-values of all rows, so ``data`` is then read and scored twice. The promise is for
-    rows that the run was not fitted on: the fitted target's are in the run, from ``openset.run(..., fdr=...)``.
+    assumes). None is marked if the batch moved, or if the verdict of the run was "cannot tell". It takes the
+    p-values of all rows, so ``data`` is then read and scored twice. The promise is for rows that the run was not
+    fitted on: the fitted target's are in the run, from ``openset.run(..., fdr=...)``.
 
     ``csv_safe`` puts an apostrophe before text that a spreadsheet would run as a formula, in ids and labels of a
     CSV file: for files that others open, where ids or labels come from strangers.
@@ -68,13 +70,20 @@ def score(
     with loaded.threads() as workers:
         if fdr is None:
             write(loaded.tables(batches, workers, counter))
-        else:
-            seen = _count_p_values(loaded.tables(batches, workers, FactCounter(None)), progress)
-            assumed = assumed_ratio(loaded.model, loaded.settings.max_density_ratio)
-            limit = largest_p_value(list(seen), list(seen.values()), fdr, max_density_ratio=assumed)
-            again = loaded.tables(loaded.batches(source, batch_rows), workers, counter)
-            marked = (replace(scored, novel_at_fdr=scored.p_value <= limit) for scored in again)
-            write(marked, expected=seen.total())
+            return _answer(loaded, counter, source)
+        seen = _count_p_values(loaded.tables(batches, workers, counter), progress)
+        answer = _answer(loaded, counter, source)
+        ratio = assumed_ratio(loaded.model, loaded.settings.max_density_ratio)
+        why_none = f"{answer.cannot_tell}, so nothing can be promised of a list" if answer.cannot_tell else ""
+        limit = largest_listed(seen, fdr, ratio, why_none)
+        again = loaded.tables(loaded.batches(source, batch_rows), workers, FactCounter(None))
+        marked = (replace(scored, novel_at_fdr=scored.p_value <= limit) for scored in again)
+        write(marked, expected=seen.total())
+    counts = {"n_source": loaded.model.n_source_, "n_called": answer.called_novel}
+    return replace(answer, listed=listed_rows(seen, fdr, ratio, **counts, why_none=why_none))
+
+
+def _answer(loaded: LoadedRun, counter: FactCounter, source: Source) -> BatchAnswer:
     return answer_of(counter.facts, loaded.profile, loaded.summary, source, loaded.settings.id)
 
 

@@ -18,9 +18,10 @@ from openset._utils.extras import require
 from openset._utils.params import check_choice
 from openset._utils.progress import progress_bar
 from openset.data.writer import writing_table
+from openset.pipeline.list_rows import largest_listed
 from openset.pipeline.scored_table import ScoredTable, assumed_ratio, ranks
 from openset.pipeline.settings import RunSettings
-from openset.stats.p_values import conformal_p_values, largest_p_value
+from openset.stats.p_values import conformal_p_values
 
 _BATCH_ROWS = 2**16
 _BEFORE = "nearest_known"
@@ -61,7 +62,7 @@ class ScoredFile:
         taken[order] = found
         return taken
 
-    def listed(self, model: Any, fdr: float, ratio: float | None, backend: str) -> Any:
+    def listed(self, model: Any, fdr: float, ratio: float | None, backend: str, why_none: str = "") -> Any:
         """The rows to list at a false discovery rate, surest first, as a data frame."""
         import pyarrow as pa
 
@@ -70,7 +71,7 @@ class ScoredFile:
         seen: Counter[float] = Counter()
         for start, batch in self.batches(["p_value"]):
             count_values(seen, of_fit.p_values(batch.column(0).to_numpy(), start))
-        limit = _limit(seen, fdr, assumed_ratio(model, ratio))
+        limit = largest_listed(seen, fdr, assumed_ratio(model, ratio), why_none)
         kept = []
         for start, batch in self.batches(None):
             p = of_fit.p_values(batch.column("p_value").to_numpy(), start)
@@ -131,11 +132,13 @@ def write_all(
     index: Index,
     group: Index,
     *,
+    why_none: str = "",
     progress: bool,
 ) -> AllRows:
     """Write the scored tables of all target rows to a temporary file, which is deleted with what is returned.
 
-    ``index`` has the positions of the fit's rows, ``group`` their groups, 0 for none. Memory holds a batch, and
+    ``index`` has the positions of the fit's rows, ``group`` their groups, 0 for none. With ``why_none``, a reason
+    not to list rows, none is marked. Memory holds a batch, and
     of every row 8 bytes for its score, and 32 while rows are ranked.
     """
     folder = Path(tempfile.mkdtemp(prefix="openset-"))
@@ -156,7 +159,7 @@ def write_all(
     rank = ranks(np.concatenate(scores))
     scores.clear()
     ratio = assumed_ratio(model, settings.max_density_ratio)
-    limit = None if settings.fdr is None else _limit(seen, settings.fdr, ratio)
+    limit = None if settings.fdr is None else largest_listed(seen, settings.fdr, ratio, why_none)
     with writing_table(file.path) as write:
         for start, batch in first.batches(None):
             more: dict[str, Any] = {"rank": rank[start : start + len(batch)]}
@@ -174,10 +177,6 @@ def count_values(seen: Counter[float], values: NDArray[np.float64]) -> None:
     """Add how often every value occurs; however many rows there are, p-values have few distinct ones."""
     distinct, counts = np.unique(values, return_counts=True)
     seen.update(dict(zip(distinct.tolist(), counts.tolist(), strict=True)))
-
-
-def _limit(seen: Mapping[float, int], fdr: float, ratio: float) -> float:
-    return largest_p_value(list(seen), list(seen.values()), fdr, max_density_ratio=ratio)
 
 
 def _groups(called: NDArray[np.bool_], start: int, of_fit: FitRows, group: Index) -> Any:

@@ -9,7 +9,7 @@ import math
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from openset._utils.text import shortened, wrapped
+from openset._utils.text import counted, shortened, wrapped
 from openset._utils.typed import Number, Scalar
 from openset.pipeline.data_used import Data
 from openset.pipeline.settings import RunSettings
@@ -25,6 +25,8 @@ VERDICTS = {
     "cannot_tell": "cannot tell",
 }
 """The codes of a verdict, which stay the same, and its words."""
+OF_PROOF = ("separability achieved", "tolerated shift")
+"""Diagnostics of what is proved; they say nothing where something else explains the batch."""
 _FORMER_CODES = {"clear": "found", "likely": "probable", "none found": "nothing"}
 
 
@@ -160,10 +162,9 @@ class Group:
         """The size and share of the group.
 
         >>> Group(40, Share(0.1, 0.072, 0.134, 0.95), 1.0, "a", ["a"], [7]).text
-        '40 rows, 10.0 % of the target [7.2, 13.4]'
+        '40 rows, 10.0 % of the target'
         """
-        value, low, high = (100 * part for part in (self.share.value, self.share.low, self.share.high))
-        return f"{self.size} rows, {value:.1f} % of the target [{low:.1f}, {high:.1f}]"
+        return f"{counted(self.size, 'row')}, {100 * self.share.value:.1f} % of the target"
 
 
 @dataclass(frozen=True)
@@ -178,7 +179,9 @@ class Groups:
 class ListedRows:
     """How many rows are listed at a false discovery rate, and the shift assumed for it.
 
-    If none is: the smallest rate at which some would be, and the source rows that the rate asked for needs.
+    If none is: the smallest rate at which some would be, up to one half, and the source rows that the rate asked
+    for needs; or ``why_none``, if nothing can be promised. ``called`` is the number of rows called new, None in
+    runs of an earlier openset.
     """
 
     fdr: Number
@@ -186,23 +189,28 @@ class ListedRows:
     rows: int
     smallest_fdr: Number | None = None
     source_rows_needed: int | None = None
+    called: int | None = None
+    why_none: str = ""
 
     @property
     def labels_to_settle(self) -> int:
-        """Random rows of a list to label: if all are new, at most a share ``fdr`` of it is known (95 % sure).
+        """Random rows of those called new to label: if all are new, at most a share ``fdr`` is known (95 % sure).
 
-        >>> ListedRows(0.1, 1.0, 40).labels_to_settle
-        29
+        >>> [ListedRows(0.1, 1.0, 0, called=called).labels_to_settle for called in (102, 2)]
+        [29, 2]
         """
-        return math.ceil(math.log(0.05) / math.log1p(-self.fdr))
+        enough = math.ceil(math.log(0.05) / math.log1p(-self.fdr))
+        return enough if self.called is None else min(enough, self.called)
 
     @property
     def text(self) -> str:
-        """What the list promises.
+        """What the list promises, or what would make it some rows.
 
         >>> ListedRows(0.1, 1.0, 40).text
         '40 rows are listed: at most 10 % of them known on average, if the known rows did not shift'
         """
+        if self.why_none:
+            return f"no row is listed: {self.why_none}"
         ratio = self.max_density_ratio
         shift = (
             "the known rows did not shift"
@@ -210,18 +218,27 @@ class ListedRows:
             else f"no known kind became more than {ratio:g} times as common"
         )
         if self.rows:
-            return (
-                f"{self.rows} rows are listed: at most {100 * self.fdr:g} % of them known on average, if {shift}"
-            )
+            are = "row is" if self.rows == 1 else "rows are"
+            return f"{self.rows} {are} listed: at most {100 * self.fdr:g} % of them known on average, if {shift}"
         could = ""
         if self.smallest_fdr is not None:
             could = f"; some could be from --fdr {self.smallest_fdr:.2g} on"
             if self.source_rows_needed is not None:
                 could += f", or with about {self.source_rows_needed} source rows"
-        return (
-            f"no row can be listed, assuming only that {shift}{could}. Or label up to {self.labels_to_settle} "
-            "rows, drawn at random from those called new: if all are new, the list keeps this rate"
-        )
+        return f"no row can be listed, assuming only that {shift}{could}"
+
+    @property
+    def next_step(self) -> str:
+        """How labels settle it where no row can be listed, and otherwise nothing."""
+        if self.rows or self.why_none or not self.labels_to_settle:
+            return ""
+        number = self.labels_to_settle
+        if self.called is not None and number == self.called:
+            if number == 1:
+                return "Label the row called new: then you know."
+            return f"Label the {number} rows called new: then you know which are."
+        drawn = "rows called new" if self.called is None else f"of the {self.called} rows called new"
+        return f"Label {number} {drawn}, drawn at random: if all are new, the rows called new keep this rate."
 
 
 @dataclass(frozen=True)
@@ -257,6 +274,13 @@ class Diagnostic:
     threshold: Number | None
     ok: bool
     sentence: str
+
+    @property
+    def is_unproved(self) -> bool:
+        """Whether it is about a proof that is not there: nothing to correct, and no reason to feel sure."""
+        if self.name not in OF_PROOF or self.value is None or self.threshold is None:
+            return False
+        return self.value < self.threshold
 
 
 @dataclass(frozen=True)
@@ -318,6 +342,13 @@ class ResultSummary:
             content["heads"] = [_columns(head) for head in self.heads]
         return content
 
+    @property
+    def shown_diagnostics(self) -> list[Diagnostic]:
+        """The diagnostics, without those of a proof where the verdict is that nothing can be told."""
+        if self.verdict.code != "cannot_tell":
+            return self.diagnostics
+        return [entry for entry in self.diagnostics if entry.name not in OF_PROOF]
+
     def __call__(self) -> str:
         """The result in words, at most 80 columns wide."""
         parts = (
@@ -343,9 +374,12 @@ class ResultSummary:
     def _answer(self) -> list[str]:
         target, source = self.data.target, self.data.source
         sentences = [text for text in (self.verdict.sentence, self.verdict.caveat) if text]
-        listed = (
-            wrapped(f"{f'At FDR {self.listed.fdr:g}':<16}", self.listed.text) if self.listed is not None else []
-        )
+        listed = []
+        if self.listed is not None:
+            head, ranked = f"{f'At FDR {self.listed.fdr:g}':<16}", ""
+            if not self.listed.rows:
+                ranked = ". Column rank of the scored table has all rows, most novel first. "
+            listed = wrapped(head, f"{self.listed.text}{ranked}{self.listed.next_step}".rstrip())
         return [
             f"Verdict: {self.verdict.word}",
             *(line for text in sentences for line in wrapped("  ", text)),
@@ -379,7 +413,7 @@ class ResultSummary:
         )
 
     def _doubts(self) -> list[str]:
-        doubts = [entry.sentence for entry in self.diagnostics if not entry.ok]
+        doubts = [entry.sentence for entry in self.shown_diagnostics if not entry.ok]
         lines = [line for doubt in doubts for line in wrapped("  - ", doubt)]
         return ["To check", *lines] if lines else []
 
@@ -394,10 +428,10 @@ def share_text(low: float, confidence: float, max_density_ratio: float | None) -
     """The least share of a new class; nothing is said of the most, which needs labels.
 
     >>> share_text(0.0, 0.95, None)
-    'nothing proved; how much there is at most needs labels'
+    'nothing proved. Only labels can show the upper limit'
     """
     if low <= 0:
-        return "nothing proved; how much there is at most needs labels"
+        return "nothing proved. Only labels can show the upper limit"
     shift = (
         "known rows did not shift"
         if max_density_ratio is None

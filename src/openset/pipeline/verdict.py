@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from openset._utils.text import counted
 from openset._utils.typed import plain
 from openset.pipeline import summary
+from openset.pipeline.fit_notes import TOO_FEW_ROWS
 from openset.pipeline.summary import VERDICTS, Check, Verdict
 from openset.stats.bounded_shift import smallest_noticed
 from openset.stats.diagnostics import Diagnostic
@@ -56,8 +58,7 @@ def give_verdict(
     >>> give_verdict(found.fraction, found.test).code
     'nothing'
     """
-    failed = any(check.state == "failed" for check in checks)
-    if failed:
+    if cannot_tell(test, checks):
         code = "cannot_tell"
     elif test is not None:
         code = test.code
@@ -65,41 +66,72 @@ def give_verdict(
         code = "stands_out" if fraction.low > 0 and n_called else "nothing"
     # the test may see rows that the budget of source rows does not let through
     n_rows = n_called or (test.counts.target_above if test is not None else 0)
-    sentence, caveat = _words(code, fraction, test, failed, _rows_text(n_rows, n_groups))
+    failed = list(dict.fromkeys(check.name for check in checks if check.state == "failed"))
+    if failed:
+        return Verdict(VERDICTS[code], _failed_text(failed), "", code)
+    if code == "nothing":
+        return Verdict(VERDICTS[code], *_nothing(test, n_called), code)
+    sentence, caveat = _words(code, fraction, test, _rows_text(n_rows, n_groups))
     return Verdict(VERDICTS[code], sentence, caveat, code)
 
 
+def cannot_tell(test: NoveltyTest | None, checks: Sequence[Check]) -> bool:
+    """Whether something else may explain the batch: a failed check, or a limit of the test."""
+    is_limited = test is not None and test.code == "cannot_tell"
+    return is_limited or any(check.state == "failed" for check in checks)
+
+
+def _failed_text(names: Sequence[str]) -> str:
+    what = f"A check failed ({names[0]})" if len(names) == 1 else f"Checks failed ({', '.join(names)})"
+    return f"{what}: something else may explain how source and target differ."
+
+
 def _rows_text(n_called: int, n_groups: int) -> str:
-    rows = f"{n_called} rows stand out"
+    rows = "1 row stands out" if n_called == 1 else f"{n_called} rows stand out"
+    if n_called == 1:
+        return rows
     return (
         f"{rows} and form one group" if n_groups == 1 else f"{rows}, in {n_groups} groups" if n_groups else rows
     )
 
 
-def _words(
-    code: str, fraction: ShareEstimate, test: NoveltyTest | None, failed: bool, rows: str
-) -> tuple[str, str]:
-    """The sentence and the caveat of a code."""
-    if code == "cannot_tell":
-        if failed:
-            return "Something else may explain how source and target differ: a check failed.", ""
-        return _LIMITS[test.limit] if test is not None else "", LOOK
+def _words(code: str, fraction: ShareEstimate, test: NoveltyTest | None, rows: str) -> tuple[str, str]:
+    """The sentence and the caveat of a code where no check failed."""
     if test is None:
-        sentence = f"{rows}." if code == "stands_out" else "No rows stand out from the source."
-        return sentence, UNTESTED
+        return f"{rows}.", UNTESTED
+    if code == "cannot_tell":
+        return _LIMITS[test.limit], LOOK
     if code in ("found", "probable"):
         start = "A new class makes up" if code == "found" else "A new class probably makes up"
-        called = rows.replace("stand out", "are called new")
+        called = rows.replace("stand out", "are called new").replace("stands out", "is called new")
         return f"{start} at least {100 * fraction.low:.1f} % of the target; {called}.", _proof(fraction, test)
-    if code == "stands_out":
-        return f"{rows}; {_explained(test)}.", f"{_LIMITS.get(test.limit, _nearly(test))} {LOOK}"
-    least = smallest_noticed(test.counts.n_source, test.counts.n_target, test.max_density_ratio, LIKELY)
+    return f"{rows}; {_explained(test)}.", f"{_LIMITS.get(test.limit, _nearly(test))} {LOOK}"
+
+
+def _nothing(test: NoveltyTest | None, n_called: int) -> tuple[str, str]:
+    """The sentence and the caveat of "nothing new seen": why rows that are called new are no proof, and B."""
+    called = f"{counted(n_called, 'row')} {'is' if n_called == 1 else 'are'} called new"
+    if test is None:
+        if not n_called:
+            return "No rows stand out from the source.", UNTESTED
+        return f"{called}, no more than chance explains.", UNTESTED
+    ratio = test.max_density_ratio
+    if not n_called:
+        sentence = "No rows stand out more than known rows that became more common would."
+    elif test.tolerated_ratio > 1:
+        sentence = (
+            f"{called}, but known rows that became more than {test.tolerated_ratio:.1f} times as common would "
+            f"explain them, and {ratio:g} times is assumed possible."
+        )
+    else:
+        sentence = f"{called}, but so few that chance explains them."
+    least = smallest_noticed(test.counts.n_source, test.counts.n_target, ratio, LIKELY)
     noticed = (
-        f"With these rows, a new class of less than about {100 * least:.1f} % cannot be proved."
+        f"With these rows, a new class of less than about {100 * least:.1f} % cannot be proved"
         if least < 1
-        else "With so few rows no new class can be proved."
+        else "With so few rows no new class can be proved"
     )
-    return "No rows stand out more than known rows that became more common would.", noticed
+    return sentence, f"{noticed}, assuming that no known kind became more than {ratio:g} times as common."
 
 
 def _explained(test: NoveltyTest) -> str:
@@ -112,7 +144,7 @@ def _explained(test: NoveltyTest) -> str:
 
 def _nearly(test: NoveltyTest) -> str:
     return (
-        f"Up to {test.max_density_ratio:g} times is allowed here, so that is no proof: more source rows, a "
+        f"Up to {test.max_density_ratio:g} times is assumed possible, so that is no proof: more source rows, a "
         "smaller --max-density-ratio if you know it, or a few labels would decide."
     )
 
@@ -136,11 +168,11 @@ def diagnose(model: Any, warnings: Sequence[str]) -> list[summary.Diagnostic]:
     """What limits the verdict: each with a value, the threshold for it and what to do."""
     n_rows, needed = len(model.calibration_scores_), _rows_needed(model)
     words = f"The source has {n_rows} validation rows; a false-positive rate of {model.fpr:g} needs {needed}."
-    advice = "" if n_rows >= needed else " Bring more source rows, or allow a larger fpr."
+    advice = "" if n_rows >= needed else " Bring more source rows, or allow a larger rate (--fpr)."
     found = [Diagnostic("validation rows of the source", n_rows, needed, n_rows >= needed, words + advice)]
     if n_rows and np.isfinite(model.threshold_):
         above = share_above(model.calibration_scores_, model.threshold_)
-        words = "Of the validation rows of the source, {:.2g} % are called novel; the budget is {:.2g} %."
+        words = "Of the validation rows of the source, {:.2g} % are called new; the budget is {:.2g} %."
         sentence = words.format(100 * above, 100 * model.fpr)
         found.append(Diagnostic("source rows called novel", above, model.fpr, above <= model.fpr, sentence))
     reason = getattr(model, "stop_reason_", None)
@@ -149,5 +181,7 @@ def diagnose(model: Any, warnings: Sequence[str]) -> list[summary.Diagnostic]:
         sentence = f"Training ended after {steps} steps ({reason.replace('_', ' ')})."
         found.append(Diagnostic("training steps", steps, None, True, sentence))
     found += getattr(model, "diagnostics_", [])
-    found += [Diagnostic("warning", None, None, False, warning) for warning in warnings]
+    for warning in warnings:
+        if n_rows >= needed or TOO_FEW_ROWS not in warning:  # else the first diagnostic says it
+            found.append(Diagnostic("warning", None, None, False, warning))
     return [summary.Diagnostic(**plain(vars(entry))) for entry in found]

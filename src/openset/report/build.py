@@ -72,7 +72,7 @@ def groups_of(result: Any, found: Sequence[summary.Group]) -> tuple[Group, ...]:
     examples = iter(examples_of(result, np.array(rows, np.intp)))  # all at once: pictures share one budget
     return tuple(
         Group(
-            name=f"Group {number}" if len(found) > 1 else "All rows called novel",
+            name=f"Group {number}" if len(found) > 1 else "All rows called new",
             size=group.size,
             examples=tuple(islice(examples, len(group.rows))),
             sentence=_group_sentence(group, several=len(found) > 1),
@@ -82,8 +82,7 @@ def groups_of(result: Any, found: Sequence[summary.Group]) -> tuple[Group, ...]:
 
 
 def _group_sentence(group: summary.Group, *, several: bool) -> str:
-    share = group.share
-    words = f"{percent(share.value)} of the target ({percent(share.low)} to {percent(share.high)})."
+    words = f"{percent(group.share.value)} of the target."
     if not several:
         return words
     return f"{words} Found again in random parts of the rows with a mean overlap of {percent(group.stability)}."

@@ -65,7 +65,7 @@ def separability_achieved(verdict: NoveltyVerdict) -> Diagnostic:
 def tolerated_shift(test: NoveltyTest) -> Diagnostic:
     """The largest shift at which a new class is still proved, compared with the shift that is allowed."""
     allowed, largest = test.max_density_ratio, test.tolerated_ratio
-    times = f"{round(largest, 1):g} times as common; you allow {allowed:g}"
+    times = f"{round(largest, 1):g} times as common; {allowed:g} is assumed"
     if not largest:
         words = "No new class would be proved even if the known rows had not shifted at all."
     elif largest < allowed:
@@ -82,12 +82,10 @@ def dependence_on_budget(source: ArrayLike, target: ArrayLike, fpr: float) -> Di
     few, many = (share_above(target, conformal_threshold(source, fpr * f).value) for f in (0.5, 2.0))
     value = many / few if few else (1.0 if not many else float("inf"))
     words = (
-        f"At half the false-positive budget {100 * few:.2g} % of target rows are called novel, at twice the "
+        f"At half the false-positive budget {100 * few:.2g} % of target rows are called new, at twice the "
         f"budget {100 * many:.2g} %."
     )
-    advice = (
-        "The number of rows called novel depends on the budget: read the list from the top, ignore the count."
-    )
+    advice = "The number of rows called new depends on the budget: read the list from the top, ignore the count."
     return _diagnostic("dependence on the budget", value, BUDGET_FACTOR, value <= BUDGET_FACTOR, words, advice)
 
 
@@ -134,7 +132,7 @@ def constraint_kept(recall: float, candidate_recall: float) -> Diagnostic:
     """Whether the chosen head reaches its candidate recall on target validation rows."""
     value = recall / candidate_recall
     words = (
-        f"The chosen head calls {100 * recall:.2g} % of target validation rows novel; "
+        f"The chosen head calls {100 * recall:.2g} % of target validation rows new; "
         f"its candidate recall is {100 * candidate_recall:.2g} %."
     )
     advice = "A head may miss its recall, but not by so much: few rows stand out, or training was too short."

@@ -56,15 +56,21 @@ def largest_p_value(values: ArrayLike, counts: ArrayLike, fdr: float, *, max_den
     return float(kept[-1]) if len(kept) else 0.0
 
 
-def smallest_fdr(p_values: ArrayLike, *, max_density_ratio: float = 1.0) -> float | None:
+def smallest_fdr(
+    values: ArrayLike, counts: ArrayLike | None = None, *, max_density_ratio: float = 1.0
+) -> float | None:
     """The smallest false discovery rate at which :func:`benjamini_hochberg` calls a row novel; None if none does.
 
-    >>> smallest_fdr([0.001, 0.5, 0.9])
-    0.003
+    Takes p-values, or the distinct ones and how often each occurs.
+
+    >>> smallest_fdr([0.001, 0.5, 0.9]), smallest_fdr([0.001, 0.5], [1, 2])
+    (0.003, 0.003)
     """
-    p = np.sort(np.asarray(p_values, dtype=np.float64))
+    p = np.asarray(values, dtype=np.float64)
+    n = np.ones(len(p)) if counts is None else np.asarray(counts, dtype=np.float64)
     if not len(p):
         return None
-    rates = max_density_ratio * p * len(p) / np.arange(1, len(p) + 1)
+    order = np.argsort(p)
+    rates = max_density_ratio * p[order] * n.sum() / np.cumsum(n[order])
     smallest = float(rates.min())
     return smallest if smallest < 1 else None

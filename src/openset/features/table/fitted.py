@@ -121,6 +121,11 @@ class FittedTable:
                 names[name] = None
         return list(names)
 
+    @property
+    def feature_columns(self) -> list[str]:
+        """The column of every feature, in order."""
+        return [column.name for column in self.columns for _ in column.features]
+
 
 def _category(column: TableColumn) -> str:
     number = f"{len(column.levels)} level{'s' if len(column.levels) > 1 else ''}"

@@ -155,8 +155,8 @@
         data: { datasets: sets },
         options: options({
           scales: {
-            x: shareAxis("False alarms: source rows called novel", { max: right }),
-            y: shareAxis("Target rows called novel", { max: Math.min(top, 1) }),
+            x: shareAxis("False alarms: source rows called new", { max: right }),
+            y: shareAxis("Target rows called new", { max: Math.min(top, 1) }),
           },
           tooltip: {
             callbacks: {

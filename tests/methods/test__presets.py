@@ -1,36 +1,15 @@
 from __future__ import annotations
 
-import math
-
 import pytest
 
-from openset.methods._presets import (
-    BACKBONE_GROUPS,
-    FAST_GROUPS,
-    LOW_GRID,
-    NARROW_GROUPS,
-    PAPER_GRID,
-    PRESETS,
-    WIDE,
-    WIDE_GROUPS,
-    Group,
-)
+from openset.methods._presets import PAPER_GRID, PRESETS
 from openset.registry import get_method, methods
 
 PAPERS = ("amazon_reviews", "cifar100", "sun397_resnet50", "sun397_vitl14")
 
 
-def test_the_grids_are_the_papers_and_ours():
+def test_the_grid_is_the_papers():
     assert PAPER_GRID == (0.02, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45)
-    assert len(LOW_GRID) == len(PAPER_GRID) == 10 and list(LOW_GRID) == sorted(LOW_GRID)
-    assert LOW_GRID[0] == 0.002 and LOW_GRID[-1] == 0.25
-
-
-def test_groups_are_those_of_decision_16():
-    assert Group() == (math.inf, 0.0, 0.6)
-    assert NARROW_GROUPS == ((0.1, 0, 0.6), (0.3, 0, 0.6), (1.0, 0, 0.6)) and WIDE == 256
-    assert WIDE_GROUPS == ((0.1, 0, 1), (0.3, 0.2, 0.6), (0.1, 0.2, 1)) and BACKBONE_GROUPS == ((0.2, 0, 1),)
-    assert FAST_GROUPS == {False: ((0.1, 0, 0.6),), True: ((0.1, 0.2, 1),)}
 
 
 def test_every_network_method_has_presets_and_every_preset_a_method():

@@ -103,6 +103,9 @@ def test_distances_lead_if_the_domains_do_not_mix():
 
 def test_heads_prove_a_new_class_unless_a_group_far_from_source_contradicts_them():
     assert weigh(0.0, 0.0).heads_prove
+    low, high = COHERENT
+    assert weigh(low + 0.4 * (high - low), 0.0).heads_prove, "distances are heard, but the score follows heads"
+    assert not weigh(low + 0.6 * (high - low), 0.0).heads_prove
     assert not weigh(0.9, 0.0).heads_prove and weigh(0.9, 1.0).heads_prove
 
 

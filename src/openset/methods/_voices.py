@@ -104,8 +104,8 @@ class Trust:
 
     @property
     def heads_prove(self) -> bool:
-        """Whether heads may prove a new class: nothing speaks against them, or distances agree with them."""
-        return self.heads > 0 and (not self.distances or self.agreement >= sum(_AGREEING) / 2)
+        """Whether heads may prove a new class: the score follows them, or distances agree with them."""
+        return self.heads > self.distances or (self.heads > 0 and self.agreement >= sum(_AGREEING) / 2)
 
 
 def weigh(

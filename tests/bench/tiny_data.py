@@ -110,17 +110,18 @@ def _natural(root, random):
         columns = {f"s{i:03}": column for i, column in enumerate(_clusters(kind, random).T)}
         _table(root / path, {**{name: make(kind) for name, make in facts.items()}, **columns})
 
-    gases = ("Ethanol", "Ethylene", "Toluene")
+    gases = ("Ethanol", "Ethylene", "Acetone", "Toluene")
     cells(
         "gas_sensors/measurements.parquet", gases, 160, gas=lambda kind: kind,
         concentration=lambda kind: np.ones(len(kind)), batch=lambda kind: 3 + np.arange(len(kind)) % 4,
     )  # fmt: skip
     cells(
-        "ifnb_cells/cells.parquet", ("CD14 Mono", "CD4 Naive T", "B", "NK"), 80, cell_type=lambda kind: kind,
+        "ifnb_cells/cells.parquet", ("CD14 Mono", "CD16 Mono", "DC", "CD4 Naive T", "B", "NK"), 80,
+        cell_type=lambda kind: kind,
         condition=lambda kind: np.where(np.arange(len(kind)) % 2, "STIM", "CTRL"),
     )  # fmt: skip
     cells(
-        "wisdm_activity/windows.parquet", ("Walking", "Jogging", "Upstairs", "Sitting"), 80,
+        "wisdm_activity/windows.parquet", ("Walking", "Jogging", "Upstairs", "Standing", "Sitting"), 80,
         user=lambda kind: np.arange(len(kind)) % 6, activity=lambda kind: kind,
     )  # fmt: skip
     cells(

@@ -149,5 +149,5 @@ def test_it_is_stated_whether_the_domains_mix(mixing):
 def test_many_rows_are_thinned_evenly_from_first_to_last():
     rows = np.arange(5000)[:, None]
     kept = _some(rows)
-    assert len(kept) == 2000 and kept[0] == 0 and kept[-1] == 4999 and np.diff(kept[:, 0]).max() <= 3
-    assert kept.dtype == np.float64 and len(_some(rows[:2000])) == 2000
+    assert len(kept) == 1000 and kept[0] == 0 and kept[-1] == 4999 and np.diff(kept[:, 0]).max() <= 6
+    assert kept.dtype == np.float64 and len(_some(rows[:1000])) == 1000

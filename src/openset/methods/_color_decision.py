@@ -18,7 +18,7 @@ from openset.stats.neighbours import evenly_spaced
 from openset.stats.novelty import MOST_NOVEL, NoveltyTest, NoveltyVerdict
 from openset.stats.thresholds import SourceThreshold
 
-_MOST_ROWS = 2000
+_MOST_ROWS = 1000
 """Distances are computed to at most this many source rows."""
 
 

@@ -30,12 +30,10 @@ FOLDS = [Fold(np.arange(30, 60), np.arange(30)), Fold(np.arange(30), np.arange(3
 TARGET_FOLDS = [Fold(np.arange(20, 40), np.arange(20)), Fold(np.arange(20), np.arange(20, 40))]
 
 
-def problem(rows=X, target=TARGET, folds=FOLDS, n=60):
-    """A problem of 60 rows; with another n, of as many source rows, whose folds are not looked at."""
-    rows = rows if n == 60 else RANDOM.normal(size=(n, 3))
+def problem(rows=X, target=TARGET, folds=FOLDS):
     split = Split(folds, TARGET_FOLDS, folds[0].validation)
     return Problem(
-        rows, np.arange(n) % 2, target, 2, np.random.SeedSequence(0), split, moments(rows), moments(target)
+        rows, np.arange(60) % 2, target, 2, np.random.SeedSequence(0), split, moments(rows), moments(target)
     )
 
 
@@ -66,7 +64,7 @@ def found_verdict(new=0.1):
 )  # fmt: skip
 def test_what_limits_a_verdict_takes_its_proof_away(new, move, align, trust, limit):
     found = found_verdict(new)
-    verdict = limited(found, problem(n=1000), chosen_alignment(move, align), trust)
+    verdict = limited(found, chosen_alignment(move, align), trust, n_source=1000)
     assert found.test.code == "found" and verdict.test.limit == limit
     assert (verdict == found) if not limit else (verdict.fraction.low == 0 and not verdict.fraction.profile)
     assert verdict.test.code == {"": "found", "moved": "cannot_tell", "half": "cannot_tell"}.get(
@@ -76,7 +74,7 @@ def test_what_limits_a_verdict_takes_its_proof_away(new, move, align, trust, lim
 
 def test_rows_that_were_trained_on_prove_nothing():
     """With one class for each row, every row is in every training set, and validation rows are training rows."""
-    verdict = limited(found_verdict(), problem(), None, None)
+    verdict = limited(found_verdict(), None, None, n_source=60)
     assert verdict.test.limit == "seen" and verdict.test.code == "cannot_tell"
 
 
@@ -84,10 +82,10 @@ def test_rows_that_were_trained_on_prove_nothing():
     ("times", "plus", "limit"), [(1, 0, ""), ([1, 1000, 1], 0, "column"), (1, [0, 0, 9], "column")]
 )
 def test_a_feature_that_alone_tells_the_domains_apart_takes_the_proof_away_and_is_named(times, plus, limit):
-    given = problem(target=TARGET * times + plus, n=1000)
-    verdict = limited(found_verdict(), given, None, weigh(0.0, 0.5))
+    separating = separating_features(problem(target=TARGET * times + plus))
+    verdict = limited(found_verdict(), None, weigh(0.0, 0.5), n_source=1000, separating=separating)
     assert verdict.test.limit == limit and verdict.test.code == ("cannot_tell" if limit else "found")
-    named = feature_diagnostics(verdict.test, given)
+    named = feature_diagnostics(verdict.test, separating)
     assert [entry.ok for entry in named] == ([False] if limit else [])
     assert all(": 1." in entry.sentence or ": 2." in entry.sentence for entry in named)
 

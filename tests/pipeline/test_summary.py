@@ -14,7 +14,7 @@ import openset
 from net.fixture import FOLDERS
 from openset.pipeline.data_used import EncodedColumn
 from openset.pipeline.result import read_summary
-from openset.pipeline.summary import ClassShares, Group, Groups, Head, ListedRows, Share
+from openset.pipeline.summary import Check, ClassShares, Diagnostic, Group, Groups, Head, ListedRows, Share
 from product_files import frame, make_rows
 
 
@@ -136,6 +136,14 @@ def test_reading_a_summary_imports_nothing_heavy():
     )
     command = [sys.executable, "-c", code, str(FOLDERS / "runs" / "color")]
     assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip() == "[]"
+
+
+def test_features_that_a_failed_check_names_by_column_are_not_told_again_by_number(color):
+    numbered = Diagnostic("separating features", 1.0, 0.0, False, "Feature 64 alone tells source from target.")
+    told = replace(color.summary, diagnostics=[*color.summary.diagnostics, numbered])
+    assert "Feature 64" in told()
+    named = replace(told, checks=[Check("separating column", "failed", "Column 'ticket' alone separates.")])
+    assert "Feature 64" not in named() and "'ticket'" in named()
 
 
 def test_many_classes_rows_and_long_names_are_cut(color):

@@ -260,7 +260,7 @@ def import_command(
 
     Runs are added without their heads, which only tables of heads need.
 
-    Example: openset bench import docs/results/runs.parquet
+    Example: openset bench import runs.parquet
     """
     from openset.bench.exchange import read_runs
     from openset.bench.store import Store

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -23,18 +24,23 @@ _MOST_ROWS = 1000
 
 
 def limited(
-    found: NoveltyVerdict, problem: Problem, alignment: Chosen | None, trust: Trust | None
+    found: NoveltyVerdict,
+    alignment: Chosen | None,
+    trust: Trust | None,
+    *,
+    n_source: int,
+    separating: Sequence[OddColumn] = (),
 ) -> NoveltyVerdict:
     """Return the verdict with what limits it; where something does, it proves no share."""
     limit = "half" if found.fraction.low > MOST_NOVEL else ""
-    if found.test.counts.n_source > len(problem.X):  # classes of one row are in every training set
+    if found.test.counts.n_source > n_source:  # classes of one row are in every training set
         limit = "seen"
     if trust is not None and not trust.is_mixed:
         limit = "unmixed"
     if alignment is not None and alignment.before.is_moved:
         left = alignment.before if alignment.after is None else alignment.after
         limit = "moved" if left.is_moved else "aligned"
-    elif separating_features(problem):
+    elif separating:
         limit = "column"
     if not limit:
         return found
@@ -76,17 +82,16 @@ def verdict_diagnostics(
     return found
 
 
-def feature_diagnostics(test: NoveltyTest, problem: Problem) -> list[Diagnostic]:
+def feature_diagnostics(test: NoveltyTest, separating: Sequence[OddColumn]) -> list[Diagnostic]:
     """Return which features alone tell source from target, if that limits the verdict."""
     if test.limit != "column":
         return []
-    odd = separating_features(problem)
-    named = listed([feature.name for feature in odd], 5)
+    named = listed([feature.name for feature in separating], 5)
     words = (
         f"By themselves these features (counted from 0) tell source from target, or differ by a power of ten: "
         f"{named}. Ids, dates and other units do so: leave them out, or correct them."
     )
-    return [Diagnostic("separating features", len(odd), 0, False, words)]
+    return [Diagnostic("separating features", len(separating), 0, False, words)]
 
 
 def voice_diagnostics(alignment: Chosen, trust: Trust, proved_by_heads: bool) -> list[Diagnostic]:

@@ -20,6 +20,7 @@ from openset.methods._color_decision import (
     called_threshold,
     feature_diagnostics,
     limited,
+    separating_features,
     verdict_diagnostics,
     voice_diagnostics,
 )
@@ -366,12 +367,15 @@ class CoLOR(ColorBase):
             self.resolved_parameters_["max_density_ratio"] = found.test.max_density_ratio
         voices = getattr(self, "voices_", None)
         trust = None if voices is None else voices.trust
-        verdict = limited(found, problem, self.alignment_, trust)
+        separating = separating_features(problem)
+        verdict = limited(found, self.alignment_, trust, n_source=len(problem.X), separating=separating)
         threshold = threshold_after_choice(scores.calibration_score, self.fpr, n_compared=len(self.heads_))
         value = called_threshold(threshold, scores.calibration_score, verdict.test)
         called = scores.target_score > value
         diagnostics = verdict_diagnostics(tested, found, problem, called_novel=called, fpr=self.fpr)
-        diagnostics += feature_diagnostics(verdict.test, problem) + self._head_diagnostics(scores, verdict, value)
+        diagnostics += feature_diagnostics(verdict.test, separating) + self._head_diagnostics(
+            scores, verdict, value
+        )
         if voices is not None and self.alignment_ is not None:
             diagnostics += voice_diagnostics(self.alignment_, voices.trust, tested.by_heads)
         return Decision(value, verdict.fraction, verdict.test, diagnostics, self._unmet(threshold))

@@ -27,6 +27,8 @@ VERDICTS = {
 """The codes of a verdict, which stay the same, and its words."""
 OF_PROOF = ("separability achieved", "tolerated shift")
 """Diagnostics of what is proved; they say nothing where something else explains the batch."""
+OF_COLUMNS = ("separating column", "other unit")
+"""Checks that name the columns whose features the diagnostic "separating features" counts."""
 _FORMER_CODES = {"clear": "found", "likely": "probable", "none found": "nothing"}
 
 
@@ -344,10 +346,11 @@ class ResultSummary:
 
     @property
     def shown_diagnostics(self) -> list[Diagnostic]:
-        """The diagnostics, without those of a proof where the verdict is that nothing can be told."""
-        if self.verdict.code != "cannot_tell":
-            return self.diagnostics
-        return [entry for entry in self.diagnostics if entry.name not in OF_PROOF]
+        """The diagnostics, without those of a proof where nothing can be told, and what checks say by name."""
+        hidden = OF_PROOF if self.verdict.code == "cannot_tell" else ()
+        if any(check.state == "failed" and check.name in OF_COLUMNS for check in self.checks):
+            hidden = (*hidden, "separating features")
+        return [entry for entry in self.diagnostics if entry.name not in hidden]
 
     def __call__(self) -> str:
         """The result in words, at most 80 columns wide."""

@@ -8,7 +8,7 @@ import pytest
 
 from mutations import mutations, outcome, toml_file
 from openset.bench.paper import paper_figures
-from openset.bench.problems import get_source
+from openset.bench.problems import get_source, source_for
 from openset.bench.runs import expand
 from openset.bench.spec import built_in_specs, load_spec, parse_spec
 from openset.registry import get_method, methods
@@ -241,6 +241,17 @@ def test_missing_files_are_those_of_the_paper_and_of_the_stand_in(tmp_path):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).touch()
     assert built_in_specs()["table-msp"].missing_files(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("files", "source"),
+    [("{}_5.json.gz", "amazon"), ("reviews_{}.json.gz", "amazon"), ("meta_{}.json.gz", "amazon-fdu-mtl")],
+)
+def test_files_about_products_are_no_reviews(files, source, tmp_path):
+    (tmp_path / "amazon_reviews").mkdir()
+    for category in get_source("amazon").novel:
+        (tmp_path / "amazon_reviews" / files.format(category)).touch()
+    assert source_for("amazon", tmp_path).name == source
 
 
 def test_a_method_s_own_preset_or_none():

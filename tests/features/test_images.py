@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 
 from openset.features import ImageEncoder, encode_cells, encode_images
-from openset.features.images import centre_square
+from openset.features.images import centre_square, patches
 
 MODELS = {"vit": 16, "vit_classifier": 16, "clip": 12, "clip_projected": 12, "clip_vision": 16, "resnet": 16}
 
@@ -174,6 +174,27 @@ def test_patches_keep_their_places_and_leave_out_the_class_token(vision, picture
     )
     expected = hidden.last_hidden_state.detach().numpy()[0, 1:]
     np.testing.assert_allclose(encoder.forward(batch.inputs).reshape(16, 16), expected, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("image", "patch", "before", "rows", "columns"),
+    [((32, 32), (8, 8), 1, 4, 4), ((48, 64), (4, 4), 1, 12, 16), ((32, 32), (8, 8), 9, 4, 4), ((64, 32), None, 0, 4, 2),
+     ((32, 32), (2, 2), 0, 4, 4)],
+)  # fmt: skip
+def test_patches_make_a_map_of_the_images_shape(image, patch, before, rows, columns):
+    """Registers come before patches; images need not be square; Swin has one token for several patches."""
+    import torch
+
+    places = torch.arange(rows * columns)
+    tokens = torch.cat([torch.full((before,), -1), places])[None, :, None]
+    assert torch.equal(patches(tokens, image, patch)[0, 0], places.reshape(rows, columns))
+
+
+def test_tokens_that_are_no_map_are_refused():
+    import torch
+
+    with pytest.raises(ValueError, match="returns 17 tokens for images of 32 × 32 pixels"):
+        patches(torch.zeros(1, 17, 8), (32, 32), None)
 
 
 def test_more_cells_than_the_map_has_are_told_and_other_features_keep_their_keys(vision, pictures):

@@ -114,8 +114,6 @@ def notes_of(results: Results) -> Iterator[str]:
     for dataset in dict.fromkeys(planned.run.dataset for planned, stored in results.plan if stored is not None):
         if reason := get_source(dataset).no_oracle:
             yield f"No oracle of {dataset}: {reason}"
-    if results.spec.note and any(row.paper for block in results.blocks for row in block.rows):
-        yield results.spec.note
     of_mcm = [planned.run for planned, _ in results.plan if planned.run.method == "mcm"]
     if any(not json.loads(run.options).get("names") for run in of_mcm):
         yield "mcm compares rows with the means of the known classes here, not with their names."

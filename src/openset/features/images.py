@@ -206,12 +206,31 @@ def load_transformers(directory: Path, device: str) -> LoadedModel:
     def maps(pixels: Any) -> Any:
         tower = model.vision_model if hasattr(model, "vision_model") else model
         hidden = tower(pixel_values=pixels).last_hidden_state
-        return hidden if hidden.ndim == 4 else _patches(hidden)
+        return hidden if hidden.ndim == 4 else patches(hidden, pixels.shape[2:], _patch_size(tower.config))
 
     return LoadedModel(prepare, features, maps)
 
 
-def _patches(tokens: Any) -> Any:
-    """The patches of a transformer (n, tokens, width) as a map; tokens before them, such as the class's, go."""
-    side = math.isqrt(tokens.shape[1])
-    return tokens[:, tokens.shape[1] - side**2 :].transpose(1, 2).unflatten(2, (side, side))
+def _patch_size(config: Any) -> tuple[int, int] | None:
+    """Height and width of a patch in pixels; None where the configuration does not say."""
+    size = getattr(config, "patch_size", None)
+    return (size, size) if isinstance(size, int) else None if size is None else (size[0], size[1])
+
+
+def patches(tokens: Any, image: Sequence[int], patch: tuple[int, int] | None) -> Any:
+    """The patches of a transformer (n, tokens, width) as a map (n, width, rows, columns) of the image.
+
+    Tokens before the patches, such as the class's and registers, go. A model that merges patches (Swin) has fewer
+    than the image; then all tokens must make up a map of the image's shape.
+    """
+    count, (height, width) = tokens.shape[1], image
+    rows, columns = (height // patch[0], width // patch[1]) if patch else (0, 0)
+    if not 0 < rows * columns <= count:
+        rows = round(math.sqrt(count * height / width))
+        columns = rows * width // height
+        if rows * columns != count:
+            raise ValueError(
+                f"the model returns {count} tokens for images of {height} × {width} pixels: they make up no map of "
+                "that shape. Cells need a convolutional network, or a transformer with one token a patch."
+            )
+    return tokens[:, count - rows * columns :].transpose(1, 2).unflatten(2, (rows, columns))

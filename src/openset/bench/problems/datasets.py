@@ -344,7 +344,9 @@ SOURCES = (
         "Amazon Reviews 2018, sentiment flips",
         novel=PAPER_CATEGORIES,
         shift_of="sentiment",
-        files=tuple(f"amazon_reviews/*{name}*.json*" for name in PAPER_CATEGORIES),
+        files=tuple(  # not those of the products, meta_*.json.gz
+            f"amazon_reviews/{name}*.json* or amazon_reviews/reviews_{name}*.json*" for name in PAPER_CATEGORIES
+        ),
         stand_in="amazon-fdu-mtl",
         prepare=_encode_first("amazon"),
     ),

@@ -80,6 +80,18 @@ def test_a_larger_shift_never_proves_more(source, target, ratio):
         assert novelty_p_value(ladder, ratio, 0.98 * low) <= 0.051
 
 
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 10_000), st.floats(0.03, 0.3), st.floats(1, 5))
+def test_every_share_below_the_bound_is_rejected(seed, share, apart):
+    """p rises with the share, but falls a little where one more new row is expected."""
+    random = np.random.default_rng(seed)
+    n, m = random.integers(300, 2000, size=2)
+    ladder = Ladder.of(random.normal(size=n), random.normal(size=m) + apart * (random.random(m) < share))
+    low = share_lower_bound(ladder, 4)
+    below = [other for other in (np.arange(low * m) + 0.49) / m if other < low - 1e-5]
+    assert all(novelty_p_value(ladder, 4, other) <= 0.05 for other in below)
+
+
 def test_the_order_alone_matters():
     source, target = worst_case(1, 300, 200, 4, 0.1)
     one, other = Ladder.of(source, target), Ladder.of(np.exp(3 * source), np.exp(3 * target))

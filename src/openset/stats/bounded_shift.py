@@ -31,7 +31,7 @@ _RUNG_LEVEL = 0.02
 _MOST_A_ROW = 10
 """Target rows for each source row beyond which more add nothing: the source rows are what limits the test."""
 _TAIL = 1e-12
-_PRECISION = 1e-5
+_PRECISION, _ROWS_BACK = 1e-5, 8
 _LARGEST_RATIO = 1000.0
 
 
@@ -134,7 +134,7 @@ def novelty_p_value(ladder: Ladder, max_density_ratio: float, share: float = 0.0
 
 
 def share_lower_bound(ladder: Ladder, max_density_ratio: float, confidence: float = 0.95) -> float:
-    """The largest share that :func:`novelty_p_value` rejects: α is at least this, with the given confidence.
+    """The smallest share that :func:`novelty_p_value` does not reject: α is at least this, with that confidence.
 
     >>> ladder = Ladder.of(np.arange(2000.0), np.r_[np.arange(1800.0), np.full(200, 9999.0)])
     >>> round(share_lower_bound(ladder, 12), 3)
@@ -148,7 +148,13 @@ def share_lower_bound(ladder: Ladder, max_density_ratio: float, confidence: floa
         return float(np.log(novelty_p_value(ladder, max_density_ratio, share) / error))
 
     most = int(ladder.above.max()) / ladder.n_target
-    return float(brentq(beyond, 0.0, most, xtol=_PRECISION)) if beyond(most) > 0 else most
+    bound = float(brentq(beyond, 0.0, most, xtol=_PRECISION)) if beyond(most) > 0 else most
+    # p rises with the share while as many rows are expected, and may fall where one more is: look some rows back
+    last = round(bound * ladder.n_target) - 1
+    for expected in range(last, max(last - _ROWS_BACK, -1), -1):
+        if beyond((expected + 0.49) / ladder.n_target) > 0:
+            bound = max(expected - 0.5, 0.0) / ladder.n_target
+    return bound
 
 
 def tolerated_ratio(ladder: Ladder, error: float = 0.05) -> float:

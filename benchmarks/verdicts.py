@@ -3,7 +3,8 @@
     python benchmarks/verdicts.py --data ../shared/data [--only nulls] [--keep verdicts.jsonl]
 
 Built problems are the suite's families with seeds that chose nothing, and Gaussian subtypes.
-A null is the same target with its new rows taken out. Every fit is CoLOR's default. Natural nulls are the natural
+A null is the same target with its new rows taken out. Every fit is CoLOR's default, and what is said of it is what
+`openset fit` says: "cannot tell" where a check of its gate fails. Natural nulls are the natural
 suite's, with further draws and other groups of people. A run that was stopped continues from its file.
 """
 
@@ -26,6 +27,8 @@ from openset import CoLOR
 from openset._utils.progress import progress_bar
 from openset._version import __version__
 from openset.bench.problems import build_problem
+from openset.pipeline.explain import find_groups
+from openset.pipeline.gate import run_gate
 from openset.stats.bounded_shift import Counts
 from openset.stats.metrics import auprc
 from openset.stats.novelty import NoveltyTest
@@ -74,6 +77,8 @@ class Outcome:
     tolerated: float
     limit: str
     auprc: float | None
+    failed: tuple[str, ...] = ()
+    """The checks of the gate that failed."""
 
 
 def cases(part: str, number: int) -> Iterator[Case]:
@@ -151,17 +156,25 @@ def run(case: Case, data: Path) -> Outcome:
         warnings.simplefilter("ignore")
         model = CoLOR(random_state=case.seed).fit(X, y, target)
     test, scores = model.novelty_test_, model.novelty_score(target)
+    called = scores > model.threshold_
+    nearest = model.predict_known(target)
+    checks = run_gate(
+        model, X, y, target, columns=None, nearest_known=nearest, called=called,
+        groups=find_groups(model, X, target, scores, called).labels,
+    )  # fmt: skip
+    failed = tuple(check.name for check in checks if check.state == "failed")
     return Outcome(
         case,
         float(is_new.mean()),
-        test.code,
+        "cannot_tell" if failed else test.code,
         test.p_value,
         model.novel_fraction_.low,
-        float((scores > model.threshold_).mean()),
+        float(called.mean()),
         test.max_density_ratio,
         test.tolerated_ratio,
         test.limit,
         float(auprc(is_new, scores)) if is_new.any() else None,
+        failed,
     )
 
 
@@ -220,12 +233,17 @@ def by_family(outcomes: list[Outcome]) -> list[str]:
 def kept(path: Path | None) -> list[Outcome]:
     """The outcomes that an earlier run stored, in the words of today."""
     lines = path.read_text().splitlines() if path is not None and path.exists() else []
-    outcomes = [Outcome(**{**entry, "case": Case(**entry["case"])}) for entry in map(json.loads, lines)]
+    outcomes = [
+        Outcome(**{**entry, "case": Case(**entry["case"]), "failed": tuple(entry.get("failed", ()))})
+        for entry in map(json.loads, lines)
+    ]
     return [replace(outcome, code=word_now(outcome)) for outcome in outcomes]
 
 
 def word_now(outcome: Outcome) -> str:
     """The code of a stored outcome by the limits of today, which may not be those of its day."""
+    if outcome.failed:
+        return "cannot_tell"
     counts = Counts(0, 0, 0, 0)  # words do not depend on them
     return NoveltyTest(outcome.p_value, outcome.ratio, counts, outcome.tolerated, outcome.limit).code
 

@@ -11,6 +11,7 @@ from openset.methods._color_decision import (
     called_threshold,
     feature_diagnostics,
     limited,
+    move_diagnostic,
     separating_features,
     verdict_diagnostics,
     voice_diagnostics,
@@ -114,14 +115,20 @@ def chosen_alignment(move, align="auto"):
 @pytest.mark.parametrize(
     ("move", "align", "passed", "words"),
     [(0, "auto", True, "the whole batch moved."), (9, "auto", False, "It was aligned with source"),
-     (9, "none", False, "Aligning it did not undo this")],
+     (9, "none", False, "It was not aligned")],
 )  # fmt: skip
 def test_a_moved_batch_is_stated_with_its_overlap(move, align, passed, words):
     alignment = chosen_alignment(move, align)
-    moved = voice_diagnostics(alignment, weigh(0.0, 0.5, moved=bool(move)), proved_by_heads=not move)[0]
+    moved = move_diagnostic(alignment)
     assert moved.name == "batch that moved" and moved.ok is passed and words in moved.sentence
     assert (moved.value, moved.threshold) == (alignment.before.overlap, alignment.before.limit)
     assert f"at most {100 * alignment.before.overlap:.0f} %" in moved.sentence
+
+
+def test_an_alignment_that_did_not_help_is_stated():
+    aligned = chosen_alignment(9)
+    stated = move_diagnostic(replace(aligned, after=aligned.before))
+    assert "Aligning it did not undo this" in stated.sentence and not stated.ok
 
 
 @pytest.mark.parametrize(
@@ -129,17 +136,51 @@ def test_a_moved_batch_is_stated_with_its_overlap(move, align, passed, words):
     [(weigh(0.0, 0.5), "the novelty heads"), (weigh(9.0, 0.0), "distances to source"),
      (weigh(9.0, 1.0), "the novelty heads"), (weigh(0.0, 0.5, moved=True), "distances to source")],
 )  # fmt: skip
-@pytest.mark.parametrize(("by_heads", "test"), [(True, "by the heads."), (False, "by distances, because")])
+@pytest.mark.parametrize(("by_heads", "test"), [(True, "by the heads."), (False, "by distances.")])
 def test_it_is_stated_what_the_score_follows_and_what_is_tested(trust, lead, by_heads, test):
-    voices = voice_diagnostics(chosen_alignment(0), trust, by_heads)[2]
+    voices = voice_diagnostics(trust, by_heads, moved=False)[1]
     assert voices.name == "voices" and voices.value == trust.coherence and voices.ok is True
     assert f"The score follows {lead}" in voices.sentence and f"{100 * trust.agreement:.0f} %" in voices.sentence
     assert f"The test is {test}" in voices.sentence
 
 
+@pytest.mark.parametrize(
+    ("signs", "move", "reason"),
+    [((0.3, 0.1), 0, "to source, because the rows far from source form a group (0.30; it does from 0.21 on)"),
+     ((0.05, 0.1), 0, "heads, because the rows far from source do not form a group (0.05; it does from 0.21 on)"),
+     ((0.30, 0.1, 0, 1.0, 9.0), 0, "heads, because known kinds became up to 9.0 times as common"),
+     ((0.05, 0.1, 0, 0.7, 9.0), 0, "heads, because known kinds became up to 9.0 times as common"),
+     ((0.05, 0.1, 0, 0.7, 1.0), 0, "to source, because source and target rows do not mix"),
+     ((0.30, 0.9), 0, "heads, because distances to source agree with them"),
+     ((0.30, 0.9), 9, "because the whole batch moved")],
+)  # fmt: skip
+def test_the_reason_is_the_sign_that_decided(signs, move, reason):
+    trust = weigh(*signs, moved=bool(move))
+    assert reason in voice_diagnostics(trust, True, moved=bool(move))[1].sentence
+
+
+def test_the_strongest_limit_counts():
+    """After "aligned" and "unmixed" a group may still stand out; after the others nothing can be told."""
+    odd = separating_features(problem(target=TARGET + [9, 0, 0]))
+    unmixed, aligned, unmoved = weigh(0.0, 0.5, mixing=0.7), chosen_alignment(9), chosen_alignment(0)
+    half, some = found_verdict(0.7), found_verdict()
+    for found, alignment, n_source, separating, limit in (
+        (half, unmoved, 1000, (), "half"),
+        (half, aligned, 1000, (), "half"),
+        (some, unmoved, 60, (), "seen"),
+        (some, aligned, 60, odd, "seen"),
+        (half, unmoved, 60, odd, "column"),
+        (half, chosen_alignment(9, "none"), 60, odd, "moved"),
+        (some, aligned, 1000, odd, "aligned"),
+        (some, unmoved, 1000, (), "unmixed"),
+    ):
+        verdict = limited(found, alignment, unmixed, n_source=n_source, separating=separating)
+        assert verdict.test.limit == limit
+
+
 @pytest.mark.parametrize("mixing", [0.7, 0.95])
 def test_it_is_stated_whether_the_domains_mix(mixing):
-    stated = voice_diagnostics(chosen_alignment(0), weigh(0.0, 0.5, mixing=mixing), True)[1]
+    stated = voice_diagnostics(weigh(0.0, 0.5, mixing=mixing), True, moved=False)[0]
     assert stated.name == "mixing of the domains" and stated.value == mixing and stated.ok is (mixing > 0.9)
     assert ("kinds of its own" in stated.sentence) is (mixing < 0.9)
 

@@ -112,7 +112,7 @@ def test_fast_is_one_network_of_one_group(small):
         "members": 1, "groups": (Group(0.1),), "standardize": "global", "align": "none",
         "max_density_ratio": fast.novelty_test_.max_density_ratio,
     }  # fmt: skip
-    assert fast.alignment_ is None and not hasattr(fast, "voices_")
+    assert fast.alignment_.name == "none" and not hasattr(fast, "voices_")
     same = CoLOR(**STEPS, fpr=0.2, members=1, groups=[(0.1, 0, 0.6)]).fit(small.X, small.y, small.X_target)
     np.testing.assert_array_equal(fast.head_scores(small.X_test), same.head_scores(small.X_test))
     np.testing.assert_array_equal(fast.novelty_score(small.X_test), head_score(same, small.X_test))

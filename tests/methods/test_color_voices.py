@@ -138,8 +138,10 @@ def test_networks_see_aligned_rows(moved):
 def test_fast_does_not_align_unless_asked(tmp_path):
     X, y, target = moved_batch()
     fast = CoLOR(**STEPS, fpr=0.2, effort="fast").fit(X, y, target)
-    assert fast.alignment_ is None and not hasattr(fast, "voices_")
+    assert fast.alignment_.name == "none" and not hasattr(fast, "voices_")
     assert fast.resolved_parameters_["align"] == "none"
+    assert fast.alignment_.before.is_moved and fast.novelty_test_.code == "cannot_tell", "but the move is noticed"
+    assert any(entry.name == "batch that moved" and not entry.ok for entry in fast.diagnostics_)
     asked = CoLOR(**STEPS, fpr=0.2, effort="fast", align="classes").fit(X, y, target)
     assert asked.alignment_.name == "classes" and not hasattr(asked, "voices_")
     assert "align" not in asked.resolved_parameters_

@@ -110,6 +110,16 @@ def test_copies_of_source_rows():
     assert check_copies(X, X[::-1]).state == "failed"
 
 
+def test_equal_rows_are_no_copies_where_they_are_usual():
+    """Three columns of four levels: nearly every row of any draw equals one of another draw."""
+    random = np.random.default_rng(0)
+    X, target = random.integers(0, 4, (600, 3)).astype(float), random.integers(0, 4, (500, 3)).astype(float)
+    check = check_copies(X, target)
+    assert check.state == "passed" and "equal rows are usual here" in check.sentence
+    half = np.concatenate([rows()[0], np.ones((120, rows()[0].shape[1]))])
+    assert check_copies(half, half[::-1]).state == "failed", "a few equal rows of source excuse no copy"
+
+
 @pytest.mark.parametrize(("align", "state"), [("auto", "caution"), ("none", "failed")])
 def test_a_moved_batch_fails_unless_it_was_aligned(align, state):
     X, y = rows()

@@ -40,6 +40,8 @@ def test_color_proves_a_clear_class_and_says_under_which_assumption(color):
     assert summary.novelty_test.p_value <= 0.01 and summary.novelty_test.max_density_ratio == 8
     assert summary.parameters["max_density_ratio"] == 8 and summary.novel_fraction.max_density_ratio == 8
     assert list(summary.novel_fraction.profile) == ["1", "3", "8", "12", "30"]
+    stored = summary.to_dict()["novel_fraction"]
+    assert stored["low"] > 0 and stored["value"] is None and stored["high"] is None, "only the lower end is known"
     assert f"p = {summary.novelty_test.p_value:.2g}" in text
     assert "no kind of known row is more than 8 times as common" in text
     assert f"at least {100 * summary.novel_fraction.low:.1f} %" in text

@@ -67,6 +67,8 @@ def test_a_group_that_stands_out_carries_the_number_that_matters():
     assert "Up to 12 times is assumed possible" in verdict.caveat
     none = give_verdict(replace(ESTIMATE, low=0.0), test)
     assert none.sentence.startswith("78 rows stand out;"), "those that the test counts, if none is called new"
+    one = give_verdict(replace(ESTIMATE, low=0.0), test, n_called=1)
+    assert one.sentence.startswith("1 row stands out; it could be a known row only if some kind became 5.2 times")
     two = give_verdict(replace(ESTIMATE, low=0.0), test, n_called=78, n_groups=2)
     assert two.sentence.startswith("78 rows stand out, in 2 groups;")
 
@@ -96,7 +98,7 @@ def test_nothing_seen_says_what_could_have_been_seen():
     [
         (1.9, 41, "41 rows are called new, but known rows that became more than 1.9 times as common would "
                   "explain them, and 12 times is assumed possible."),
-        (0.0, 1, "1 row is called new, but so few that chance explains them."),
+        (0.0, 1, "1 row is called new, but so few that chance explains it."),
         (0.0, 0, "No rows stand out more than known rows that became more common would."),
     ],
 )  # fmt: skip

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -30,6 +32,13 @@ def test_a_kind_that_became_ten_times_as_common_is_seen(seed):
 def test_new_rows_far_from_source_do_not_count():
     target = np.concatenate([rows(1, EVEN, 700), np.full((700, 5), 20.0)])
     assert largest_growth(rows(0, EVEN), target) < 2
+
+
+def test_fewer_distinct_rows_than_clusters_are_no_reason_to_warn():
+    levels = np.random.default_rng(0).integers(0, 2, (1500, 2)).astype(float)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert largest_growth(levels, levels[::-1]) == pytest.approx(1, abs=0.1)
 
 
 def test_few_rows_are_one_cluster():

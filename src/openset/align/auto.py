@@ -10,7 +10,7 @@ from openset.align.base import Aligner, Alignment
 from openset.align.classes import ClassOffsets
 from openset.align.clusters import ClusterOffsets
 from openset.align.coral import Coral
-from openset.align.moved import Move, find_move
+from openset.align.moved import MAX_ROWS, Move, find_move
 from openset.align.none import NoAlignment
 from openset.align.standardize import Standardize
 from openset.align.transport import Transport
@@ -39,7 +39,9 @@ class Chosen:
     alignment: Alignment
 
 
-def choose_alignment(X: Any, y: Any, X_target: Any, align: Any = "auto", seed: int = 0) -> Chosen:
+def choose_alignment(
+    X: Any, y: Any, X_target: Any, align: Any = "auto", seed: int = 0, most_rows: int = MAX_ROWS
+) -> Chosen:
     """Fit the alignment that was asked for. Target labels are never used.
 
     Parameters
@@ -48,9 +50,10 @@ def choose_alignment(X: Any, y: Any, X_target: Any, align: Any = "auto", seed: i
     align : "auto" is resolved to "none" where :func:`find_move` finds no move, else to "classes". A name of
         ``ALIGNERS`` or an aligner is fitted whether the batch moved or not. A fitted alignment is taken as it is.
     seed : of the drawn rows, of the principal components and of k-means.
+    most_rows : rows of each domain in which a move is looked for.
     """
     check_align(align)
-    before = find_move(X, X_target, seed=seed)
+    before = find_move(X, X_target, seed=seed, most_rows=most_rows)
     if isinstance(align, str) and align == "auto":
         align = "classes" if before.is_moved else "none"
     if hasattr(align, "transform_target"):
@@ -60,7 +63,7 @@ def choose_alignment(X: Any, y: Any, X_target: Any, align: Any = "auto", seed: i
         alignment = aligner.fit(X, X_target, y)
     after = None
     if alignment.name != "none":
-        after = find_move(X, alignment.transform_target(X_target), seed=seed)
+        after = find_move(X, alignment.transform_target(X_target), seed=seed, most_rows=most_rows)
     return Chosen(alignment.name, before, after, alignment)
 
 

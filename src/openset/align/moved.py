@@ -35,10 +35,10 @@ class Move:
     n_rows: int
 
 
-def find_move(X: Any, X_target: Any, *, seed: int = 0) -> Move:
+def find_move(X: Any, X_target: Any, *, seed: int = 0, most_rows: int = MAX_ROWS) -> Move:
     """Find out whether the target batch moved as a whole. No labels are used.
 
-    Equally many rows of both domains, at most 1500 of each, are compared in at most 30 principal components. With
+    Equally many rows of both domains, at most ``most_rows`` of each, are compared in at most 30 principal components. With
     an overlap below 1/13, more than half of the target rows lie where target is more than 12 times as dense as
     source. Known kinds that became up to 12 times as common do not cause that, and neither does a new class that
     has fewer than half of the target rows. Chance can, so the limit is lower than 1/13, and fewer than 65 rows
@@ -50,7 +50,7 @@ def find_move(X: Any, X_target: Any, *, seed: int = 0) -> Move:
     """
     X, X_target = check_rows(X, X_target)
     rng = np.random.default_rng(seed)
-    n = min(len(X), len(X_target), MAX_ROWS)
+    n = min(len(X), len(X_target), most_rows)
     X, X_target = draw_rows(X, n, rng), draw_rows(X_target, n, rng)
     components = find_components(X, X_target, MAX_COMPONENTS, seed=seed)
     overlap = float(np.median(source_shares(components.of(X), components.of(X_target))))

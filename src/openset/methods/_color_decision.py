@@ -32,20 +32,33 @@ def limited(
     separating: Sequence[OddColumn] = (),
 ) -> NoveltyVerdict:
     """Return the verdict with what limits it; where something does, it proves no share."""
-    limit = "half" if found.fraction.low > MOST_NOVEL else ""
-    if found.test.counts.n_source > n_source:  # classes of one row are in every training set
-        limit = "seen"
-    if trust is not None and not trust.is_mixed:
-        limit = "unmixed"
-    if alignment is not None and alignment.before.is_moved:
-        left = alignment.before if alignment.after is None else alignment.after
-        limit = "moved" if left.is_moved else "aligned"
-    elif separating:
-        limit = "column"
+    limit = _limit_of(found, alignment, trust, n_source, separating)
     if not limit:
         return found
     fraction = replace(found.fraction, low=0.0, profile={}, assumptions="")
     return replace(found, fraction=fraction, test=replace(found.test, limit=limit))
+
+
+def _limit_of(
+    found: NoveltyVerdict,
+    alignment: Chosen | None,
+    trust: Trust | None,
+    n_source: int,
+    separating: Sequence[OddColumn],
+) -> str:
+    """Return the strongest limit: first those after which nothing can be told."""
+    is_moved = alignment is not None and alignment.before.is_moved
+    if alignment is not None and (alignment.after or alignment.before).is_moved:
+        return "moved"
+    if separating and not is_moved:  # of a batch that moved, many features lie elsewhere
+        return "column"
+    if found.test.counts.n_source > n_source:  # classes of one row are in every training set
+        return "seen"
+    if found.fraction.low > MOST_NOVEL:
+        return "half"
+    if is_moved:
+        return "aligned"
+    return "unmixed" if trust is not None and not trust.is_mixed else ""
 
 
 def separating_features(problem: Problem) -> list[OddColumn]:
@@ -94,8 +107,8 @@ def feature_diagnostics(test: NoveltyTest, separating: Sequence[OddColumn]) -> l
     return [Diagnostic("separating features", len(separating), 0, False, words)]
 
 
-def voice_diagnostics(alignment: Chosen, trust: Trust, proved_by_heads: bool) -> list[Diagnostic]:
-    """Return whether the batch moved as a whole, and whether the score follows heads or distances."""
+def move_diagnostic(alignment: Chosen) -> Diagnostic:
+    """Return whether the batch moved as a whole."""
     before, after, limit = alignment.before, alignment.after, alignment.before.limit
     left = before if after is None else after
     words = (
@@ -103,15 +116,17 @@ def voice_diagnostics(alignment: Chosen, trust: Trust, proved_by_heads: bool) ->
         f"below {100 * limit:.0f} % the whole batch moved."
     )
     if before.is_moved:
-        undone = "Aligning it did not undo this" if left.is_moved else "It was aligned with source"
-        words += f" {undone}: shares and tests that assume an unmoved batch cannot tell. Look at the rows."
-    moved = Diagnostic("batch that moved", before.overlap, limit, not before.is_moved, words)
+        done = "Aligning it did not undo this" if left.is_moved else "It was aligned with source"
+        words += f" {'It was not aligned' if after is None else done}: shares and tests that assume an unmoved batch cannot tell. Look at the rows."
+    return Diagnostic("batch that moved", before.overlap, limit, not before.is_moved, words)
+
+
+def voice_diagnostics(trust: Trust, proved_by_heads: bool, *, moved: bool) -> list[Diagnostic]:
+    """Return whether the domains mix, and whether the score follows heads or distances."""
     lead = "distances to source" if trust.distances_lead else "the novelty heads"
-    test = "the heads" if proved_by_heads else "distances, because a group far from source contradicts the heads"
     words = (
-        f"The score follows {lead}: the rows far from source form a group by {trust.coherence:.2f} (distances "
-        f"lead from {trust.coherence_needed:.2g} on), and {100 * trust.agreement:.0f} % of the highest rows of "
-        f"both agree. The test is by {test}."
+        f"The score follows {lead}, {trust.reason(moved=moved)}. {100 * trust.agreement:.0f} % of the "
+        f"highest rows of both agree. The test is by {'the heads' if proved_by_heads else 'distances'}."
     )
     mixed = (
         f"The nearest rows of a row are of the other domain {trust.mixing:.2f} times as often as those a little "
@@ -123,7 +138,6 @@ def voice_diagnostics(alignment: Chosen, trust: Trust, proved_by_heads: bool) ->
             "stands out may be one of those, inside a known class."
         )
     return [
-        moved,
         Diagnostic("mixing of the domains", trust.mixing, sum(MIXED) / 2, trust.is_mixed, mixed),
         Diagnostic("voices", trust.coherence, None, True, words),
     ]

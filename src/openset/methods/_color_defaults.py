@@ -15,3 +15,5 @@ FAST_GROUPS = {False: (Group(0.1),), True: (Group(0.1, 0.2, 1.0),)}
 """For ``effort="fast"``, on narrow (False) and wide (True) tables; see docs/decisions/0022."""
 PATIENCE, FAST_PATIENCE = 4, 3
 """Training stops after this many evaluation points without a better choice."""
+FAST_ROWS = 500
+"""Rows of each domain in which ``effort="fast"`` looks for a move of the whole batch."""

@@ -97,6 +97,25 @@ class Trust:
         """The coherence from which on distances lead in a batch that mixes."""
         return COHERENT[1] + _more_coherent(self.growth, self.agreement)
 
+    def reason(self, *, moved: bool = False) -> str:
+        """Return why the score follows heads or distances, as the end of a sentence."""
+        by_group, by_mixing = _against_heads(self.coherence, self.agreement, self.mixing, self.growth)
+        group = f"({self.coherence:.2f}; it does from {self.coherence_needed:.2g} on)"
+        if moved:
+            return "because the whole batch moved"
+        if self.distances_lead and by_group >= by_mixing:
+            return f"because the rows far from source form a group {group}"
+        if self.distances_lead:
+            return "because source and target rows do not mix"
+        if max(by_group, by_mixing) > 0.5:
+            return "because distances to source agree with them"
+        if self.coherence >= COHERENT[1] or not self.is_mixed:
+            return (
+                f"because known kinds became up to {self.growth:.1f} times as common: that alone can put known rows "
+                "far from source"
+            )
+        return f"because the rows far from source do not form a group {group}"
+
     @property
     def is_mixed(self) -> bool:
         """Whether the domains mix at the finest scale, so that density ratios tell of kinds, not domains."""
@@ -132,15 +151,19 @@ def weigh(
     signs = (coherence, agreement, containment, mixing, growth)
     if moved and not undone:
         return Trust(0.0, 1.0, *signs)
-    unmixed, grown = 1 - _between(mixing, *MIXED), _between(growth, *_GROWN)
-    # where growth explains why domains do not mix, it explains a group far from source too
-    coherent = _between(coherence - _more_coherent(growth, agreement), *COHERENT)
-    against = max(coherent * (1 - unmixed * grown), unmixed * (1 - grown))
-    distances = 1.0 if moved else against
+    distances = 1.0 if moved else max(_against_heads(coherence, agreement, mixing, growth))
     beside = max(
         _HEADS_BESIDE * _between(agreement, *_AGREEING), _HEADS_CONTAINED * _between(containment, *_CONTAINED)
     )
     return Trust(1 - distances + distances * beside, distances, *signs)
+
+
+def _against_heads(coherence: float, agreement: float, mixing: float, growth: float) -> tuple[float, float]:
+    """Return how far a group far from source, and domains that do not mix, speak against the heads."""
+    unmixed, grown = 1 - _between(mixing, *MIXED), _between(growth, *_GROWN)
+    # where growth explains why domains do not mix, it explains a group far from source too
+    coherent = _between(coherence - _more_coherent(growth, agreement), *COHERENT)
+    return coherent * (1 - unmixed * grown), unmixed * (1 - grown)
 
 
 def _more_coherent(growth: float, agreement: float) -> float:

@@ -13,6 +13,7 @@ from openset._utils.arrays import make_records
 from openset._utils.params import check_choice, check_number, takes_parameters_of
 from openset.align.auto import Chosen, check_align, choose_alignment
 from openset.align.base import Alignment
+from openset.align.moved import MAX_ROWS
 from openset.learn.seeds import child_seed
 from openset.learn.train import Trained
 from openset.methods._color import ColorBase, row_of
@@ -20,6 +21,7 @@ from openset.methods._color_decision import (
     called_threshold,
     feature_diagnostics,
     limited,
+    move_diagnostic,
     separating_features,
     verdict_diagnostics,
     voice_diagnostics,
@@ -28,6 +30,7 @@ from openset.methods._color_defaults import (
     BACKBONE_GROUPS,
     FAST_GROUPS,
     FAST_PATIENCE,
+    FAST_ROWS,
     LOW_GRID,
     NARROW_GROUPS,
     PATIENCE,
@@ -78,7 +81,7 @@ class CoLOR(ColorBase):
     Sometimes a batch moved as a whole: another laboratory, a drifting instrument. Its rows are then aligned with
     source, and distances lead the score; they are followed alone if the alignment did not undo the move. If the
     batch did not move, the head is followed alone, unless the rows far from source form a group.
-    ``effort="fast"`` uses the head alone and aligns nothing. So do fits on rows that are not vectors, with a
+    ``effort="fast"`` uses the head alone and aligns nothing, but a batch that moved is noticed. So do fits on rows that are not vectors, with a
     backbone, or on fewer than 40 rows of a domain.
 
     The paper's rule is :class:`~openset.methods.color_paper.PaperCoLOR`. Both assume that the new class is
@@ -282,16 +285,18 @@ class CoLOR(ColorBase):
     def _looks_for_a_move(self, problem: Problem) -> bool:
         if problem.X_target is None or problem.X.ndim != 2 or self.backbone is not None:
             return False
-        return not self._aligns_by_itself() or (self.effort == "full" and has_voices(problem))
+        return not self._aligns_by_itself() or has_voices(problem)
 
     def _align(self, problem: Problem) -> tuple[Problem, Chosen]:
+        only_looks = self.effort == "fast" and self._aligns_by_itself()
         scaling = fit_scaling(problem.source_moments, problem.target_moments, self.standardize)
         some, of_target = thinned(len(problem.X)), thinned(len(problem.target))
         chosen = choose_alignment(
             scale_in_double(scaling, problem.X[some]),
             problem.y[some],
             scale_in_double(scaling, problem.target[of_target]),
-            self.align,
+            "none" if only_looks else self.align,
+            most_rows=FAST_ROWS if self.effort == "fast" else MAX_ROWS,
         )
         if chosen.name == "none":
             return problem, chosen
@@ -376,8 +381,11 @@ class CoLOR(ColorBase):
         diagnostics += feature_diagnostics(verdict.test, separating) + self._head_diagnostics(
             scores, verdict, value
         )
-        if voices is not None and self.alignment_ is not None:
-            diagnostics += voice_diagnostics(self.alignment_, voices.trust, tested.by_heads)
+        if self.alignment_ is not None:
+            diagnostics.append(move_diagnostic(self.alignment_))
+            if voices is not None:
+                is_moved = self.alignment_.before.is_moved
+                diagnostics += voice_diagnostics(voices.trust, tested.by_heads, moved=is_moved)
         return Decision(value, verdict.fraction, verdict.test, diagnostics, self._unmet(threshold))
 
     def _head_diagnostics(self, scores: FitScores, verdict: NoveltyVerdict, threshold: float) -> list[Diagnostic]:

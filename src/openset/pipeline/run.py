@@ -60,7 +60,7 @@ from openset.pipeline.summary import (
 from openset.pipeline.verdict import cannot_tell, diagnose, give_verdict
 from openset.problem import Predictions
 from openset.registry import get_method
-from openset.stats.shares import NOT_IDENTIFIED
+from openset.stats.shares import NOT_IDENTIFIED, ShareEstimate
 
 TOP_ROWS = 20
 
@@ -370,7 +370,7 @@ def summarise(
         verdict=verdict,
         checks=list(checks),
         novelty_test=None if test is None else _novelty_test(test),
-        novel_fraction=NovelFraction(**plain(vars(fraction))),
+        novel_fraction=_novel_fraction(fraction),
         threshold=plain(model.threshold_),
         fpr=stored.fpr,
         listed=_listed(model, scored, stored, every, explanation.called_novel, verdict.code),
@@ -383,6 +383,12 @@ def summarise(
         environment=_environment(),
         **vars(explanation),
     )
+
+
+def _novel_fraction(fraction: ShareEstimate) -> NovelFraction:
+    """The share as it is stored: without an upper end and a value where only the lower end is known."""
+    stored = NovelFraction(**plain(vars(fraction)))
+    return stored if fraction.high_identified else replace(stored, value=None, high=None)
 
 
 def _novelty_test(test: Any) -> NoveltyTest:

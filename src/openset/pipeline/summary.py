@@ -57,11 +57,14 @@ class Check:
 
 @dataclass(frozen=True)
 class NovelFraction:
-    """The share of the new class with its interval, as :class:`~openset.stats.shares.ShareEstimate`."""
+    """The share of the new class, as :class:`~openset.stats.shares.ShareEstimate`.
 
-    value: float
+    Where nothing supports an upper end, ``value`` and ``high`` are None: only the lower end is known.
+    """
+
+    value: float | None
     low: float
-    high: float
+    high: float | None
     confidence: float
     method: str
     max_density_ratio: float | None = None

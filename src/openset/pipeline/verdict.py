@@ -71,7 +71,7 @@ def give_verdict(
         return Verdict(VERDICTS[code], _failed_text(failed), "", code)
     if code == "nothing":
         return Verdict(VERDICTS[code], *_nothing(test, n_called), code)
-    sentence, caveat = _words(code, fraction, test, _rows_text(n_rows, n_groups))
+    sentence, caveat = _words(code, fraction, test, n_rows, n_groups)
     return Verdict(VERDICTS[code], sentence, caveat, code)
 
 
@@ -95,8 +95,11 @@ def _rows_text(n_called: int, n_groups: int) -> str:
     )
 
 
-def _words(code: str, fraction: ShareEstimate, test: NoveltyTest | None, rows: str) -> tuple[str, str]:
+def _words(
+    code: str, fraction: ShareEstimate, test: NoveltyTest | None, n_rows: int, n_groups: int
+) -> tuple[str, str]:
     """The sentence and the caveat of a code where no check failed."""
+    rows = _rows_text(n_rows, n_groups)
     if test is None:
         return f"{rows}.", UNTESTED
     if code == "cannot_tell":
@@ -105,7 +108,7 @@ def _words(code: str, fraction: ShareEstimate, test: NoveltyTest | None, rows: s
         start = "A new class makes up" if code == "found" else "A new class probably makes up"
         called = rows.replace("stand out", "are called new").replace("stands out", "is called new")
         return f"{start} at least {100 * fraction.low:.1f} % of the target; {called}.", _proof(fraction, test)
-    return f"{rows}; {_explained(test)}.", f"{_LIMITS.get(test.limit, _nearly(test))} {LOOK}"
+    return f"{rows}; {_explained(test, n_rows)}.", f"{_LIMITS.get(test.limit, _nearly(test))} {LOOK}"
 
 
 def _nothing(test: NoveltyTest | None, n_called: int) -> tuple[str, str]:
@@ -115,16 +118,16 @@ def _nothing(test: NoveltyTest | None, n_called: int) -> tuple[str, str]:
         if not n_called:
             return "No rows stand out from the source.", UNTESTED
         return f"{called}, no more than chance explains.", UNTESTED
-    ratio = test.max_density_ratio
+    ratio, them = test.max_density_ratio, "it" if n_called == 1 else "them"
     if not n_called:
         sentence = "No rows stand out more than known rows that became more common would."
     elif test.tolerated_ratio > 1:
         sentence = (
             f"{called}, but known rows that became more than {test.tolerated_ratio:.1f} times as common would "
-            f"explain them, and {ratio:g} times is assumed possible."
+            f"explain {them}, and {ratio:g} times is assumed possible."
         )
     else:
-        sentence = f"{called}, but so few that chance explains them."
+        sentence = f"{called}, but so few that chance explains {them}."
     least = smallest_noticed(test.counts.n_source, test.counts.n_target, ratio, LIKELY)
     noticed = (
         f"With these rows, a new class of less than about {100 * least:.1f} % cannot be proved"
@@ -134,11 +137,12 @@ def _nothing(test: NoveltyTest | None, n_called: int) -> tuple[str, str]:
     return sentence, f"{noticed}, assuming that no known kind became more than {ratio:g} times as common."
 
 
-def _explained(test: NoveltyTest) -> str:
+def _explained(test: NoveltyTest, n_rows: int) -> str:
+    they, rows, them = ("it", "a known row", "it") if n_rows == 1 else ("they", "known rows", "them")
     return (
-        f"they could be known rows only if some kind became {test.tolerated_ratio:.1f} times as common"
+        f"{they} could be {rows} only if some kind became {test.tolerated_ratio:.1f} times as common"
         if test.tolerated_ratio > 0
-        else "known rows that became more common explain them"
+        else f"known rows that became more common explain {them}"
     )
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
 
 MOST_CLUSTERS, ROWS_A_CLUSTER, FEWEST_ROWS = 40, 50, 10
 _INNER = 0.9
@@ -25,7 +28,9 @@ def largest_growth(source: NDArray[np.float64], target: NDArray[np.float64], *, 
     True
     """
     number = int(np.clip(len(source) // ROWS_A_CLUSTER, 1, MOST_CLUSTERS))
-    fitted = KMeans(number, n_init=1, random_state=seed).fit(source)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct rows than clusters
+        fitted = KMeans(number, n_init=1, random_state=seed).fit(source)
     (of_source, near), (of_target, away) = (
         (labels := fitted.predict(rows), np.linalg.norm(rows - fitted.cluster_centers_[labels], axis=1))
         for rows in (source, target)

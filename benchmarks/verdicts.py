@@ -3,9 +3,9 @@
     python benchmarks/verdicts.py --data ../shared/data [--only nulls] [--keep verdicts.jsonl]
 
 Built problems are the suite's families with seeds that chose nothing, and Gaussian subtypes.
-A null is the same target with its new rows taken out. Every fit is CoLOR's default, and what is said of it is what
-`openset fit` says: "cannot tell" where a check of its gate fails. Natural nulls are the natural
-suite's, with further draws and other groups of people. A run that was stopped continues from its file.
+A null is the same target with its new rows taken out. Every fit is CoLOR's default. What is said of it is what
+`openset fit` says, "cannot tell" where a check of its gate fails. Natural nulls are the natural suite's, with
+further draws and other groups of people. A run that was stopped continues from its file.
 """
 
 from __future__ import annotations

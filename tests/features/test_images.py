@@ -178,8 +178,8 @@ def test_patches_keep_their_places_and_leave_out_the_class_token(vision, picture
 
 @pytest.mark.parametrize(
     ("image", "patch", "before", "rows", "columns"),
-    [((32, 32), (8, 8), 1, 4, 4), ((48, 64), (4, 4), 1, 12, 16), ((32, 32), (8, 8), 9, 4, 4), ((64, 32), None, 0, 4, 2),
-     ((32, 32), (2, 2), 0, 4, 4)],
+    [((32, 32), (8, 8), 1, 4, 4), ((48, 64), (4, 4), 1, 12, 16), ((32, 32), (8, 8), 9, 4, 4),
+     ((64, 32), None, 0, 4, 2), ((32, 32), (2, 2), 0, 4, 4)],
 )  # fmt: skip
 def test_patches_make_a_map_of_the_images_shape(image, patch, before, rows, columns):
     """Registers come before patches; images need not be square; Swin has one token for several patches."""

@@ -161,7 +161,7 @@ def test_the_reason_is_the_sign_that_decided(signs, move, reason):
 
 def test_the_strongest_limit_counts():
     """After "aligned" and "unmixed" a group may still stand out; after the others nothing can be told."""
-    odd = separating_features(problem(target=TARGET + [9, 0, 0]))
+    odd = separating_features(problem(target=TARGET + np.array([9, 0, 0])))
     unmixed, aligned, unmoved = weigh(0.0, 0.5, mixing=0.7), chosen_alignment(9), chosen_alignment(0)
     half, some = found_verdict(0.7), found_verdict()
     for found, alignment, n_source, separating, limit in (

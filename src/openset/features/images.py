@@ -230,7 +230,7 @@ def patches(tokens: Any, image: Sequence[int], patch: tuple[int, int] | None) ->
         columns = rows * width // height
         if rows * columns != count:
             raise ValueError(
-                f"the model returns {count} tokens for images of {height} × {width} pixels: they make up no map of "
-                "that shape. Cells need a convolutional network, or a transformer with one token a patch."
+                f"the model returns {count} tokens for images of {height} × {width} pixels: they make up no map "
+                "of that shape. Cells need a convolutional network, or a transformer with one token a patch."
             )
     return tokens[:, count - rows * columns :].transpose(1, 2).unflatten(2, (rows, columns))

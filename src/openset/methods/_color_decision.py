@@ -116,8 +116,11 @@ def move_diagnostic(alignment: Chosen) -> Diagnostic:
         f"below {100 * limit:.0f} % the whole batch moved."
     )
     if before.is_moved:
-        done = "Aligning it did not undo this" if left.is_moved else "It was aligned with source"
-        words += f" {'It was not aligned' if after is None else done}: shares and tests that assume an unmoved batch cannot tell. Look at the rows."
+        if after is None:
+            done = "It was not aligned"
+        else:
+            done = "Aligning it did not undo this" if left.is_moved else "It was aligned with source"
+        words += f" {done}: shares and tests that assume an unmoved batch cannot tell. Look at the rows."
     return Diagnostic("batch that moved", before.overlap, limit, not before.is_moved, words)
 
 

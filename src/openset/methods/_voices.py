@@ -111,8 +111,8 @@ class Trust:
             return "because distances to source agree with them"
         if self.coherence >= COHERENT[1] or not self.is_mixed:
             return (
-                f"because known kinds became up to {self.growth:.1f} times as common: that alone can put known rows "
-                "far from source"
+                f"because known kinds became up to {self.growth:.1f} times as common: that alone can put known "
+                "rows far from source"
             )
         return f"because the rows far from source do not form a group {group}"
 

@@ -81,8 +81,8 @@ class CoLOR(ColorBase):
     Sometimes a batch moved as a whole: another laboratory, a drifting instrument. Its rows are then aligned with
     source, and distances lead the score; they are followed alone if the alignment did not undo the move. If the
     batch did not move, the head is followed alone, unless the rows far from source form a group.
-    ``effort="fast"`` uses the head alone and aligns nothing, but a batch that moved is noticed. So do fits on rows that are not vectors, with a
-    backbone, or on fewer than 40 rows of a domain.
+    ``effort="fast"`` uses the head alone and aligns nothing, but it notices a batch that moved. Fits on rows that
+    are not vectors, with a backbone, or on fewer than 40 rows of a domain use the head alone, too.
 
     The paper's rule is :class:`~openset.methods.color_paper.PaperCoLOR`. Both assume that the new class is
     separable from source, and that every known subtype of the target has some source rows. Known subtypes

@@ -10,12 +10,15 @@ import matplotlib as mpl
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
+from matplotlib.ticker import NullLocator, ScalarFormatter
 
 import openset
 from openset import CoLOR, DomainDiscriminator, make_background_shift
 from openset.errors import FitWarning
 from openset.pipeline.summary import VERDICTS
+from openset.shift.samples import make_sample
 from openset.stats.metrics import auroc
+from openset.stats.p_values import benjamini_hochberg, conformal_p_values
 
 HERE = Path(__file__).parent
 GREY, BLUE, SKY, ORANGE = "#7f8790", "#0072b2", "#56b4e9", "#d55e00"
@@ -179,6 +182,46 @@ def gate():
         figure.savefig(HERE / "gate.png", dpi=140)
 
 
+def answers():
+    """Digits with a new class: rows that are listed by rate, the share that is proved, and seeds."""
+    found = make_sample("digits")
+    is_new = np.isin(found.y_target, found.new_classes)
+    default = CoLOR(random_state=0).fit(found.X, found.y, found.X_target)
+    fewer = found.X_target[~is_new | (np.cumsum(is_new) % 3 == 0)]
+    fits = [CoLOR(random_state=seed).fit(found.X, found.y, fewer) for seed in range(5)]
+    figure = Figure(figsize=(9.6, 3.2), layout="constrained")
+    of_rates, of_share, of_seeds = figure.subplots(1, 3)
+    rates = np.linspace(0.01, 0.5, 99)
+    fast = CoLOR(effort="fast", max_density_ratio=4, random_state=0).fit(found.X, found.y, found.X_target)
+    full = CoLOR(max_density_ratio=4, random_state=0).fit(found.X, found.y, found.X_target)
+    for model, name, colour in ((full, "effort=full", BLUE), (fast, "effort=fast", ORANGE)):
+        own = model.target_novelty_score_
+        own = np.where(np.isnan(own), model.novelty_score(found.X_target), own)
+        p = conformal_p_values(model.calibration_scores_, own)
+        listed = [int(benjamini_hochberg(p, rate, max_density_ratio=4).sum()) for rate in rates]
+        of_rates.plot(rates, listed, color=colour, label=f"{name}: {len(model.calibration_scores_)} source rows")
+    of_rates.set(xlabel="rate asked for (--fdr)", ylabel="rows listed", title="(i) --fdr lists no row")
+    of_rates.set_ylim(0, 1.5 * of_rates.get_ylim()[1])
+    of_rates.legend(loc="upper left")
+    scores, threshold = default.novelty_score(found.X_target), default.threshold_
+    groups = (("known, in truth", GREY, scores[~is_new]), ("new, in truth", ORANGE, scores[is_new]))
+    histogram(of_share, groups, threshold, log=True)
+    low, called = default.novel_fraction_.low, int((scores > threshold).sum())
+    of_share.set_title(f"(j) “at least {100 * low:.1f} %”: {called} called,\nof {is_new.sum()} new rows")
+    ratio = fits[0].novelty_test_.max_density_ratio
+    for start, word in ((0.4, "stands out"), (1, "probably"), (3, "found")):
+        of_seeds.axhline(start * ratio, color=GREY, linewidth=0.8, linestyle="--")
+        of_seeds.text(4.4, 1.03 * start * ratio, word, ha="right", va="bottom", color=GREY)
+    of_seeds.plot([fit.novelty_test_.tolerated_ratio for fit in fits], "o", color=BLUE)
+    of_seeds.set(
+        xlabel="--seed", ylabel="times as common", title="(k) a third of the new rows,\nfive seeds", yscale="log"
+    )
+    of_seeds.set(xlim=(-0.5, 4.5), ylim=(0.2 * ratio, 9 * ratio), xticks=range(5), yticks=(2, 5, 10, 20, 50))
+    of_seeds.yaxis.set_major_formatter(ScalarFormatter())
+    of_seeds.yaxis.set_minor_locator(NullLocator())
+    figure.savefig(HERE / "answers.png", dpi=140)
+
+
 def draw_case(axes, case, source, target):
     """The columns, or the labels, that the case is about."""
     if case in "ab":
@@ -221,3 +264,4 @@ if __name__ == "__main__":
         how_it_works()
         failures()
         gate()
+        answers()

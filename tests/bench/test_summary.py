@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from openset.bench.summary import Evidence, Pages, headline_table, judge, load_summary, summary_page, verdict_of
+from openset.bench.spec import built_in_specs
 from openset.cli import app
 
 RESULTS = Path(__file__).parents[2] / "docs" / "results"
@@ -81,7 +83,7 @@ def test_every_claim_has_its_cells_on_the_pages_of_this_repository():
         assert claim.evidence and all(judge(evidence, pages).text for evidence in claim.evidence)
     table = headline_table(summary, pages)
     assert len(table.headings) == 9
-    assert "CIFAR-100, ResNet18 of width 8 from scratch (paper's rows, 1 split" in table.headings[5]
+    assert "CIFAR-100, ResNet18 of width 8 from scratch (paper's rows, 5 splits)" in table.headings[5]
     for section in table.sections[:2]:
         by_name = {row[0].text: [cell.text for cell in row[1:]] for row in section.rows}
         assert "–" not in by_name["CoLOR, Algorithm 1"] and by_name["DD"].count("–") == 0
@@ -123,6 +125,23 @@ def test_rows_may_lie_in_two_sections_and_an_oracle_below_a_value(pages):
     assert judge(both, pages).holds is False and "dd in 2 sections lies within 0.15" in judge(both, pages).text
     below = Evidence("stand-in", "toys", "AUROC", rows=("dd", "upu"), below=0.81)
     assert judge(below, pages).holds is True and judge(replace(below, below=0.8), pages).holds is False
+
+
+def test_what_is_not_measured_yet_would_be_found_on_the_page_of_its_experiment():
+    """Else a claim would stay "not measured" for ever: rows and sections have the names of the spec."""
+    waiting = [evidence for claim in load_summary().claim for evidence in claim.evidence if evidence.run]
+    assert len(waiting) > 20
+    for evidence in waiting:
+        spec = built_in_specs()[evidence.run]
+        labels = tuple(f"{method.label} " for method in spec.methods)
+        for row in filter(None, (evidence.left, *evidence.right, *evidence.rows)):
+            assert f"{row} ".startswith(labels), (evidence.run, row)
+        settings = {"shift": "with shift", "no-shift": "without shift"}
+        titles = [f"{problem.title}, {settings[name]}" for problem in spec.problems for name in problem.settings]
+        used = evidence.sections or (evidence.left_section, evidence.right_section)
+        for section in {name or evidence.section for name in used}:
+            name = re.sub(r" \(stand-in for [^)]*\)", "", section)
+            assert any(name in title for title in titles), (evidence.run, section)
 
 
 def test_the_page_is_what_the_command_writes(tmp_path, monkeypatch):

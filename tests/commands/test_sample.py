@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import re
 import shlex
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
@@ -47,6 +49,21 @@ def test_readme_and_quickstart_show_what_it_prints():
     shown = call("sample", "digits", "demo").stdout.strip()
     for page in ("README.md", "docs/quickstart.md"):
         assert f"```text\n{shown}\n" in (ROOT / page).read_text(encoding="utf-8"), page
+
+
+@pytest.mark.slow
+def test_readme_shows_what_the_fit_prints(tmp_path):
+    """Word by word and to a tenth: another processor may round the last digit of a figure differently."""
+    call("sample", "digits", "demo")
+    done = call("fit", *"demo/known.csv demo/batch.csv --label digit --id id --out demo/run".split())
+    assert done.exit_code == 0, done.output
+    page = (ROOT / "README.md").read_text(encoding="utf-8")
+    (shown,) = [block for block in page.split("```") if block.startswith("text\nVerdict: ")]
+    left_out = r"(?s)Top novel rows.*?\n\n|p = \S+"
+    printed, shown = (re.sub(left_out, "", text).split() for text in (done.stdout, shown[5:]))
+    assert [re.sub(r"\d", "", word) for word in printed] == [re.sub(r"\d", "", word) for word in shown]
+    figures = [[float(found) for found in re.findall(r"\d+\.?\d*", " ".join(text))] for text in (printed, shown)]
+    np.testing.assert_allclose(*figures, rtol=0.1)
 
 
 @pytest.mark.parametrize("name", SAMPLES)

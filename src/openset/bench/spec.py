@@ -199,6 +199,12 @@ class Spec:
         names = dict.fromkeys(p.dataset for p in self.problems if has_source(p.dataset))
         return [text for text in (_missing(name, data_dir) for name in names) if text]
 
+    def missing_datasets(self, data_dir: Path | None) -> list[str]:
+        """The datasets whose files the data folder lacks, each with the stand-in that would do."""
+        names = dict.fromkeys(p.dataset for p in self.problems if has_source(p.dataset))
+        lacking = [name for name in names if _missing(name, data_dir)]
+        return [f"{name} or {stand_in}" if (stand_in := get_source(name).stand_in) else name for name in lacking]
+
     def stand_ins(self, data_dir: Path | None) -> dict[str, str]:
         """The datasets that a stand-in replaces here, with its name."""
         names = dict.fromkeys(p.dataset for p in self.problems if has_source(p.dataset))

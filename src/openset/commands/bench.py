@@ -84,9 +84,9 @@ def _readiness(spec: Spec, data: Path | None) -> str:
 
     if spec.unavailable:
         return f"no: {', '.join(spec.unavailable)} not in this version"
-    missing = spec.missing_files(data)
+    missing = spec.missing_datasets(data)
     if missing:
-        return f"needs --data with {', '.join(missing)}"
+        return f"needs --data with the files of {' and '.join(missing)}, see below"
     replaced = [f"{name} by {stand_in}" for name, stand_in in spec.stand_ins(data).items()]
     on_stand_ins = f", on stand-ins ({', '.join(replaced)})" if replaced else ""
     return f"yes, {len(expand(spec, data))} runs{on_stand_ins}"

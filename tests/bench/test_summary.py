@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from openset.bench.summary import Evidence, Pages, headline_table, judge, load_summary, summary_page, verdict_of
 from openset.bench.spec import built_in_specs
+from openset.bench.summary import Evidence, Pages, headline_table, judge, load_summary, summary_page, verdict_of
 from openset.cli import app
 
 RESULTS = Path(__file__).parents[2] / "docs" / "results"

@@ -55,7 +55,7 @@ def test_readme_and_quickstart_show_what_it_prints():
 def test_readme_shows_what_the_fit_prints(tmp_path):
     """Word by word and to a tenth: another processor may round the last digit of a figure differently."""
     call("sample", "digits", "demo")
-    done = call("fit", *"demo/known.csv demo/batch.csv --label digit --id id --out demo/run".split())
+    done = call("fit", "demo/known.csv", "demo/batch.csv", "--label", "digit", "--id", "id", "--out", "demo/run")
     assert done.exit_code == 0, done.output
     page = (ROOT / "README.md").read_text(encoding="utf-8")
     (shown,) = [block for block in page.split("```") if block.startswith("text\nVerdict: ")]

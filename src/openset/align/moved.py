@@ -41,8 +41,8 @@ def find_move(X: Any, X_target: Any, *, seed: int = 0, most_rows: int = MAX_ROWS
     Equally many rows of both domains, at most ``most_rows`` of each, are compared in at most 30 principal
     components. With an overlap below 1/13, more than half of the target rows lie where target is more than 12
     times as dense as source. Known kinds that became up to 12 times as common do not cause that, and neither does
-    a new class that has fewer than half of the target rows. Chance can, so the limit is lower than 1/13, and fewer than 65 rows
-    are never called moved.
+    a new class that has fewer than half of the target rows. Chance can, so the limit is lower than 1/13, and
+    fewer than 65 rows are never called moved.
 
     >>> rows = np.random.default_rng(0).normal(size=(400, 5))
     >>> find_move(rows[:200], rows[200:]).is_moved, find_move(rows[:200], rows[200:] + 9).is_moved

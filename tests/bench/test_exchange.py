@@ -45,13 +45,24 @@ def test_export_names_what_it_can_write_and_needs(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
-def test_exported_runs_come_back_bit_for_bit_but_for_their_heads(store, tmp_path, suffix):
-    store.put(RUN, RESULT, spec="quick")
+def test_exported_runs_come_back_bit_for_bit_with_the_heads_that_have_metrics(store, tmp_path, suffix):
+    tested = {"member": 0, "head": 1, "auroc": 0.1 + 0.2, "selected": True}
+    store.put(RUN, replace(RESULT, heads=[*RESULT.heads, tested]), spec="quick")
     store.put(replace(RUN, seed=7, encoder="minilm"), RunResult({"top1": 0.1}), spec="quick")
     store.put(replace(RUN, seed=8), RunResult(failure='it "broke",\nand ended'), spec="other")
     export(run_rows(store.all()), tmp_path / f"runs{suffix}")
-    expected = [replace(run, result=replace(run.result, heads=[])) for run in store.all()]
+    of_heads = {0: [tested]}
+    expected = [
+        replace(run, result=replace(run.result, heads=of_heads.get(run.run.seed, []))) for run in store.all()
+    ]
     assert read_runs(tmp_path / f"runs{suffix}") == expected
+
+
+def test_files_of_before_the_column_of_heads_are_read(store, tmp_path):
+    store.put(RUN, RESULT, spec="quick")
+    rows = [{name: value for name, value in row.items() if name != "heads"} for row in run_rows(store.all())]
+    export(rows, tmp_path / "runs.parquet")
+    assert [run.result.heads for run in read_runs(tmp_path / "runs.parquet")] == [[]]
 
 
 def test_files_that_are_no_export_are_refused(tmp_path):

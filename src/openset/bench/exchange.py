@@ -18,7 +18,9 @@ _RUN = tuple(Run.__dataclass_fields__)
 _STORED = ("key", "spec", "code_version", "finished_at")
 _RESULT = ("manifest_checksum", "stand_in_for", "warnings", "failure", "environment")
 _COLUMNS = {*_STORED, *_RUN, *_RESULT}
-"""The columns of every table of runs; the others are metrics and seconds."""
+"""The columns of every table of runs."""
+_HEADS = "heads"
+"""Heads that have metrics of test rows, which is what a page prints. Files of before this column have none."""
 
 
 def run_rows(stored: Iterable[StoredRun]) -> list[dict[str, Any]]:
@@ -36,6 +38,7 @@ def run_rows(stored: Iterable[StoredRun]) -> list[dict[str, Any]]:
             "warnings": json.dumps(item.result.warnings),
             "failure": item.result.failure,
             "environment": json.dumps(item.result.environment),
+            _HEADS: json.dumps([head for head in item.result.heads if "auroc" in head]),
             "finished_at": item.finished_at,
         }
         for item in stored
@@ -63,13 +66,13 @@ def export(rows: list[dict[str, Any]], path: Path) -> None:
 
         table = pa.table({name: [row.get(name) for row in rows] for name in columns})
         with replacing(path) as temporary:
-            parquet.write_table(table, temporary)
+            parquet.write_table(table, temporary, compression="zstd")
     else:
         raise ValueError(f"cannot export to {str(path)!r}: the name must end in .csv or .parquet.")
 
 
 def read_runs(path: Path) -> list[StoredRun]:
-    """The runs of a file that ``export`` wrote, without their heads.
+    """The runs of a file that ``export`` wrote, with those of their heads that have metrics.
 
     A number that a run does not have is an empty cell, so a metric that is NaN is read as one that is missing.
     """
@@ -103,7 +106,8 @@ def _rows_of(path: Path) -> list[dict[str, Any]]:
 
 
 def _stored(row: dict[str, Any]) -> StoredRun:
-    numbers = {name: float(row[name]) for name in row.keys() - _COLUMNS if row[name] not in (None, "")}
+    others = row.keys() - _COLUMNS - {_HEADS}
+    numbers = {name: float(row[name]) for name in others if row[name] not in (None, "")}
     run = {**{name: row[name] for name in _RUN}, "encoder": row["encoder"] or None, "seed": int(row["seed"])}
     return StoredRun(
         **{name: row[name] for name in _STORED},
@@ -118,5 +122,6 @@ def _stored(row: dict[str, Any]) -> StoredRun:
             failure=row["failure"] or "",
             warnings=json.loads(row["warnings"]),
             environment=json.loads(row["environment"]),
+            heads=json.loads(row.get(_HEADS) or "[]"),
         ),
     )

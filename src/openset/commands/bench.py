@@ -258,7 +258,7 @@ def import_command(
 ) -> None:
     """Add exported runs to a store, so that a sweep continues where another machine stopped.
 
-    Runs are added without their heads, which only tables of heads need.
+    Of novelty heads, runs have those with metrics: all heads of the network that was kept.
 
     Example: openset bench import runs.parquet
     """

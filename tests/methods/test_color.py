@@ -307,7 +307,7 @@ def test_a_backbone_trains_from_raw_arrays_and_saves(tmp_path):
     model.fit(X, y, target)
     assert torch.equal(before, torch.get_rng_state())
     assert (model.predict_known(X) == y).mean() > 0.9
-    assert model.resolved_parameters_["groups"] == (Group(0.2, 0.0, 1.0),)
+    assert model.resolved_parameters_["groups"] == (Group(1.0, 0.0, 1.0),)
     model.save(tmp_path)
     with pytest.raises(openset.ModelFormatError, match="backbone=module"):
         openset.load(tmp_path)

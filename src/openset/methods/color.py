@@ -84,10 +84,9 @@ class CoLOR(ColorBase):
     ``effort="fast"`` uses the head alone and aligns nothing, but it notices a batch that moved. Fits on rows that
     are not vectors, with a backbone, or on fewer than 40 rows of a domain use the head alone, too.
 
-    The paper's rule is :class:`~openset.methods.color_paper.PaperCoLOR`; with a backbone that is trained from
-    scratch it ranked better (docs/decisions/0033). Both assume that the new class is separable from source, and
-    that every known subtype of the target has some source rows. Known subtypes without source rows look novel, to
-    this method as to any other.
+    The paper's rule is :class:`~openset.methods.color_paper.PaperCoLOR`. Both assume that the new class is
+    separable from source, and that every known subtype of the target has some source rows. Known subtypes without
+    source rows look novel, to this method as to any other.
 
     Parameters
     ----------

@@ -23,7 +23,7 @@ def test_the_grid_is_lower_than_the_papers():
 def test_groups_are_those_of_decision_16():
     assert Group() == (math.inf, 0.0, 0.6)
     assert NARROW_GROUPS == ((0.1, 0, 0.6), (0.3, 0, 0.6), (1.0, 0, 0.6)) and WIDE == 256
-    assert WIDE_GROUPS == ((0.1, 0, 1), (0.3, 0.2, 0.6), (0.1, 0.2, 1)) and BACKBONE_GROUPS == ((0.2, 0, 1),)
+    assert WIDE_GROUPS == ((0.1, 0, 1), (0.3, 0.2, 0.6), (0.1, 0.2, 1)) and BACKBONE_GROUPS == ((1, 0, 1),)
     assert FAST_GROUPS == {False: ((0.1, 0, 0.6),), True: ((0.1, 0.2, 1),)}
 
 

@@ -75,11 +75,11 @@ def resolved(n_features, **given):
         ({}, 8, 5, [(0.1, 0, 0.6), (0.3, 0, 0.6), (1, 0, 0.6)]),
         ({}, 255, 5, [(0.1, 0, 0.6), (0.3, 0, 0.6), (1, 0, 0.6)]),
         ({}, 256, 5, [(0.1, 0, 1), (0.3, 0.2, 0.6), (0.1, 0.2, 1)]),
-        ({"backbone": "resnet18"}, 8, 1, [(0.2, 0, 1)]),
-        ({"backbone": "resnet18"}, 3072, 1, [(0.2, 0, 1)]),
+        ({"backbone": "resnet18"}, 8, 1, [(1, 0, 1)]),
+        ({"backbone": "resnet18"}, 3072, 1, [(1, 0, 1)]),
         ({"effort": "fast"}, 8, 1, [(0.1, 0, 0.6)]),
         ({"effort": "fast"}, 256, 1, [(0.1, 0.2, 1)]),
-        ({"effort": "fast", "backbone": "resnet18"}, 256, 1, [(0.2, 0, 1)]),
+        ({"effort": "fast", "backbone": "resnet18"}, 256, 1, [(1, 0, 1)]),
     ],
 )
 def test_what_auto_is_resolved_to(given, n_features, members, groups):

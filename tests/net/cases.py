@@ -79,7 +79,9 @@ _COLOR: dict[str, tuple[Callable[[], Any], Callable[[], BackgroundShift]]] = {
     ),
     "color/classifier": (_with_classifier, table),
     "color/backbone": (
-        _openset("CoLOR", max_steps=4, evaluate_every=2, backbone="resnet18(width=4, channels=1)"),
+        _openset(
+            "CoLOR", max_steps=4, evaluate_every=2, backbone="resnet18(width=4, channels=1)", groups=[(0.2, 0, 1)]
+        ),
         images,
     ),
     "color_paper": (_openset("PaperCoLOR", max_steps=STEPS), table),

@@ -82,8 +82,8 @@ def _without_fixed(given: Mapping[str, Any]) -> dict[str, Any]:
 
 def _groups(bounds: Any, dropout: Any, sharpness: Any, *, n_features: int, has_backbone: bool) -> Any:
     """Return groups from the three parallel sequences, with "auto" resolved as before."""
-    if all(isinstance(value, str) for value in (bounds, dropout, sharpness)):
-        return "auto"
+    if not has_backbone and all(isinstance(value, str) for value in (bounds, dropout, sharpness)):
+        return "auto"  # which has not changed; with a backbone the bound was another
     auto: tuple[Any, Any, Any] = ((0.1, 0.3, 1.0), 0.0, 0.6)
     if has_backbone:
         auto = ((0.2,), 0.0, 1.0)

@@ -38,7 +38,7 @@ def run_rows(stored: Iterable[StoredRun]) -> list[dict[str, Any]]:
             "warnings": json.dumps(item.result.warnings),
             "failure": item.result.failure,
             "environment": json.dumps(item.result.environment),
-            _HEADS: json.dumps([head for head in item.result.heads if "auroc" in head]),
+            _HEADS: json.dumps(item.result.tested_heads),
             "finished_at": item.finished_at,
         }
         for item in stored

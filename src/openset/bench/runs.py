@@ -76,6 +76,11 @@ class RunResult:
     """Of the process that carried it out."""
 
     @property
+    def tested_heads(self) -> list[dict[str, Any]]:
+        """Heads that have metrics of test rows: those of the network that was kept."""
+        return [head for head in self.heads if "auroc" in head]
+
+    @property
     def elapsed(self) -> float:
         """Wall-clock seconds."""
         return sum(value for name, value in self.seconds.items() if name != "cpu")

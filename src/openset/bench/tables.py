@@ -194,7 +194,7 @@ def heads_table(results: Results) -> Table | None:
     networks: dict[str, dict[int, Heads]] = {}
     printed: dict[str, dict[str, dict[str, str]]] = {}
     for planned, stored in results.plan:
-        tested = [head for head in stored.result.heads if "auroc" in head] if stored else []
+        tested = stored.result.tested_heads if stored else []
         if stored is None or not tested:
             continue
         setting = "with" if planned.run.setting == "shift" else "without"

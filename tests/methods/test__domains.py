@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import datetime
+
 import numpy as np
+import pandas as pd
 import pytest
+import torch
 
 import openset
 from align_problems import make_classes
 from openset import CoLOR
+from openset.methods._domains import rows_of_domains
 from openset.stats.metrics import auroc
 
 SMALL = {"max_steps": 100, "evaluate_every": 25, "fpr": 0.1, "random_state": 0}
@@ -104,3 +109,41 @@ def test_what_is_wrong_with_the_domains_is_said(small):
         fit(["a"] * 238 + ["b"] * 2)
     with pytest.raises(ValueError, match="fit_domains got no X_target"):
         fit([1], target=None)
+
+
+MONTHS = pd.date_range("2026-01-01", periods=2, freq="MS").repeat(40)
+JANUARY = datetime.datetime(2026, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("domain", "key"),
+    [
+        pytest.param([np.int64(1)] * 40 + [np.int64(2)] * 40, 1, id="numpy's numbers in a list"),
+        pytest.param(torch.tensor([1, 2]).repeat(40), 1, id="torch"),
+        pytest.param(pd.Series(["a", "b"] * 40, dtype="category"), "a", id="categories"),
+        pytest.param(pd.Series(MONTHS), JANUARY, id="pandas' dates"),
+        pytest.param(MONTHS.to_numpy(), JANUARY, id="numpy's nanoseconds"),
+        pytest.param(pd.Series(MONTHS).dt.to_period("M"), pd.Period("2026-01"), id="months"),
+        pytest.param([True, False] * 40, True, id="booleans"),
+    ],
+)
+def test_domains_of_every_type_are_found_by_the_values_that_were_given(domain, key):
+    found = rows_of_domains(domain, 80)
+    assert [len(rows) for rows in found.values()] == [40, 40] and len(found[key]) == 40
+
+
+@pytest.mark.parametrize(
+    ("domain", "message"),
+    [
+        pytest.param(None, "fit_domains got no sample_domain: give the domain of each target row", id="none"),
+        pytest.param([1] * 40 + ["b"] * 40, r"sample_domain mixes types \(int, str\)", id="two types"),
+        pytest.param([1.0] * 40 + [float("nan")] * 40, "sample_domain has 40 missing entries", id="NaN"),
+        pytest.param(pd.Series(["a", None] * 40), "sample_domain has 40 missing entries", id="missing"),
+        pytest.param([{}] * 80, "entries of type dict: expected strings, numbers or dates", id="no value"),
+        pytest.param(np.zeros((80, 2)), r"sample_domain has shape \(80, 2\): expected one entry per", id="2-D"),
+        pytest.param(np.arange(80), "0 has 1 row, .* and 75 more, but a domain needs 40", id="each another"),
+    ],
+)
+def test_errors_name_sample_domain_and_what_to_do(domain, message):
+    with pytest.raises(ValueError, match=message):
+        rows_of_domains(domain, 80)

@@ -60,8 +60,8 @@ def rows_of_domains(sample_domain: Any, n_target: int) -> dict[Any, Rows]:
     missing = sum(map(is_missing, values))
     if missing:
         raise ValueError(
-            f"sample_domain has {counted(missing, 'missing entry', 'missing entries')}: give those rows a domain, "
-            "or leave them out."
+            f"sample_domain has {counted(missing, 'missing entry', 'missing entries')}: give those rows a "
+            "domain, or leave them out."
         )
     kinds = {type(value).__name__ for value in values}
     if len(kinds) > 1 and not kinds <= {"int", "float"}:

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from openset.align import Tent
 
@@ -76,6 +78,16 @@ def test_it_adapts_the_known_classes_of_color(small):
     np.testing.assert_array_equal(model.novelty_score(moved), plain.novelty_score(moved))
 
 
+def test_in_a_pipeline_it_adapts_too(small):
+    from openset.methods._known_classifier import fit_classifier, takes_domains
+
+    pipeline = make_pipeline(StandardScaler(), Tent(steps=3))
+    assert takes_domains(pipeline)
+    codes = np.unique(small.y, return_inverse=True)[1]
+    fitted = fit_classifier(pipeline, small.X, codes, small.X_target + 1.0)
+    assert fitted[-1].entropy_[1] < fitted[-1].entropy_[0]
+
+
 @pytest.mark.parametrize(
     ("options", "domain", "message"),
     [
@@ -83,6 +95,9 @@ def test_it_adapts_the_known_classes_of_color(small):
         ({"learning_rate": 0.0}, None, "learning_rate=0"),
         ({}, [1, 1], "sample_domain has shape"),
         ({}, [-2, -2, -2, -2], "no positive entry"),
+        ({}, ["a", "a", "b", "b"], "sample_domain has 'a', 'a', 'b', 'b': expected a positive number"),
+        ({}, [1, 1, -2, 0], "sample_domain has 0: expected a positive number for each source row"),
+        ({}, [1, 1, -2, np.nan], "sample_domain has nan: expected a positive number"),
     ],
 )
 def test_bad_input_is_told(options, domain, message):

@@ -70,8 +70,12 @@ def test_bad_arguments():
         fpr_budget_bound([], ok)
     with pytest.raises(ValueError, match="delta=1"):
         fpr_budget_bound([0.0], ok, delta=1)
+    with pytest.raises(ValueError, match="1 values that are not finite"):
+        fpr_budget_bound([0.0, -np.inf], ok)
     with pytest.raises(ValueError, match="features has shape"):
         linear_complexity_of_rows([1.0], 1.0)
+    with pytest.raises(ValueError, match="features have NaN or infinite values"):
+        linear_complexity_of_rows([[1.0], [np.nan]], 1.0)
     with pytest.raises(ValueError, match="draws=1"):
         linear_complexity_of_rows([[1.0]], 1.0, draws=1)
 

@@ -61,6 +61,7 @@ def test_a_bounded_density_ratio_bounds_it_and_no_shift_gives_the_budget():
         (lambda: rare_event_divergence([], [1.0], 0.1), r"source_scores has shape \(0,\)"),
         (lambda: rare_event_divergence([[1.0, 2.0]], [[1.0]], 0.1), "2 columns and target_scores 1"),
         (lambda: rare_event_divergence([1.0], [np.nan], 0.1), "target_scores has shape"),
+        (lambda: rare_event_divergence([np.inf], [1.0], 0.1), "source_scores has shape"),
         (lambda: rare_event_divergence([1.0], [1.0], 2), "beta=2"),
         (lambda: divergence_of_all_events([0.5, 0.4], [0.5, 0.5], 0.1), "source is not a distribution"),
         (lambda: divergence_of_all_events([1.0], [0.5, 0.5], 0.1), "1 points and target 2"),

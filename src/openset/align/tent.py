@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from openset._utils.params import check_integer, check_number
+from openset._utils.text import listed
 
 Floats = NDArray[np.float64]
 
@@ -55,6 +56,9 @@ class Tent(ClassifierMixin, BaseEstimator):
     (True, True)
     """
 
+    __metadata_request__fit: ClassVar[dict[str, bool]] = {"sample_domain": True}
+    """In a pipeline it adapts too: scikit-learn hands ``sample_domain`` to the steps that ask for it."""
+
     def __init__(self, *, steps: int = 20, learning_rate: float = 0.02, C: float = 1.0) -> None:
         self.steps = steps
         self.learning_rate = learning_rate
@@ -65,11 +69,7 @@ class Tent(ClassifierMixin, BaseEstimator):
         check_integer("steps", self.steps, low=0)
         check_number("learning_rate", self.learning_rate, open_low=True)
         rows, labels = validate_data(self, X, y, dtype=np.float64)
-        domain = np.ones(len(rows), int) if sample_domain is None else np.asarray(sample_domain)
-        if domain.shape != (len(rows),):
-            raise ValueError(
-                f"sample_domain has shape {domain.shape}: expected a number for each of {len(rows)} rows."
-            )
+        domain = np.ones(len(rows)) if sample_domain is None else _domains(sample_domain, len(rows))
         source, target = rows[domain > 0], rows[domain < 0]
         if not len(source):
             raise ValueError("sample_domain has no positive entry: the classifier needs labelled source rows.")
@@ -127,6 +127,20 @@ class Tent(ClassifierMixin, BaseEstimator):
         """The likeliest class of every row."""
         probabilities = self.predict_proba(X)
         return self.classes_[probabilities.argmax(axis=1)]
+
+
+def _domains(sample_domain: Any, n_rows: int) -> NDArray[Any]:
+    """skada's domains: positive numbers for source rows, negative ones for target rows."""
+    domain = np.asarray(sample_domain)
+    if domain.shape != (n_rows,):
+        raise ValueError(f"sample_domain has shape {domain.shape}: expected a number for each of {n_rows} rows.")
+    wrong = [value for value in domain.tolist() if not isinstance(value, (int, float)) or not abs(value) > 0]
+    if wrong:
+        raise ValueError(
+            f"sample_domain has {listed(map(repr, wrong))}: expected a positive number for each source row and a "
+            "negative one for each target row."
+        )
+    return domain
 
 
 def _moments(rows: Floats) -> tuple[Floats, Floats]:

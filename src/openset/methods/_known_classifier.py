@@ -40,7 +40,7 @@ class WithKnownClassifier(NetworkBase):
         others get source rows only. The logits of the known classes are its log-probabilities or, without
         ``predict_proba``, its decision function; without that, all weight goes to the predicted class
     classifier_input : "representation", the output of the body with the class head, of all members concatenated;
-        or "features", the rows as passed to ``fit``
+        or "features", the rows as passed to ``fit``, or as aligned where ``CoLOR`` aligned the batch
 
     Novelty scores and ``threshold_`` are always the network's.
 

@@ -12,8 +12,8 @@ A head's false-positive rate is β(h) = P_source(h(x) > 0). With the ramp φ(s) 
     β(h) ≤ mean φ(h(x_i)) + (2/γ)·R̂ + 3·√(log(2/δ) / 2n)          R̂ the complexity on these n rows
 
 What is left where the ramp is 0, so where no source row comes nearer than γ to being called novel, is the
-smallest budget β that such a bound supports (:func:`budget_by_bound`). The paper computes β so and finds that its
-.01 is "well within".
+smallest budget β that such a bound supports (:func:`budget_by_bound`). The paper says that its .01 is "well
+within" the bound that it cites.
 """
 
 from __future__ import annotations
@@ -83,6 +83,8 @@ def linear_complexity_of_rows(
     X = np.asarray(features, dtype=np.float64)
     if X.ndim != 2 or not len(X):
         raise ValueError(f"features has shape {X.shape}: expected rows × features with at least one row.")
+    if not np.isfinite(X).all():
+        raise ValueError("features have NaN or infinite values: expected finite numbers.")
     check_number("norm", norm)
     check_integer("draws", draws, low=2, optional=True)
     if draws is None:
@@ -95,8 +97,8 @@ def linear_complexity_of_rows(
 def budget_by_bound(complexity: Complexity, n: int, *, delta: float = 0.05, margin: float = 1.0) -> float:
     """The β of the bound: no head that calls no source row novel, by a margin, has a larger false-positive rate.
 
-    ``n`` is the number of source rows, and ``complexity`` that of the heads' class on them. A larger budget, such
-    as .01, is well within the bound only if this is larger still; it is 1 where the bound says nothing.
+    ``n`` is the number of source rows, and ``complexity`` that of the heads' class on them. No smaller budget can
+    be promised by this bound. It is 1 where the bound says nothing.
 
     >>> round(budget_by_bound(linear_complexity(1.0, 1.0, 10_000), 10_000), 4)
     0.0322
@@ -119,9 +121,10 @@ def fpr_budget_bound(
     0.0322
     """
     s = np.asarray(scores, dtype=np.float64)
-    if s.ndim != 1 or not len(s) or np.isnan(s).any():
+    if s.ndim != 1 or not len(s) or not np.isfinite(s).all():
         raise ValueError(
-            f"scores has shape {s.shape}: expected one finite score per source row, at least one row."
+            f"scores has shape {s.shape} and {np.size(s) - np.isfinite(s).sum()} values that are not finite: "
+            "expected one finite score per source row, at least one row."
         )
     check_number("delta", delta, high=1.0, open_low=True, open_high=True)
     check_number("margin", margin, open_low=True)

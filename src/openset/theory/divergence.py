@@ -57,7 +57,7 @@ def rare_event_divergence(source_scores: ArrayLike, target_scores: ArrayLike, be
 def _columns(name: str, scores: ArrayLike) -> NDArray[np.float64]:
     values = np.asarray(scores, dtype=np.float64)
     columns = values[:, None] if values.ndim == 1 else values
-    if columns.ndim != 2 or not columns.size or np.isnan(columns).any():
+    if columns.ndim != 2 or not columns.size or not np.isfinite(columns).all():
         raise ValueError(f"{name} has shape {values.shape}: expected finite scores, one row at least.")
     return columns
 

@@ -11,7 +11,15 @@ import numpy as np
 import pytest
 
 from bench.made_up import AUROC, SPEC, fill
-from openset.bench.results import compare, mean_and_sd, paired, results_as_csv, results_of, stored_plan
+from openset.bench.results import (
+    compare,
+    mean_and_sd,
+    paired,
+    reference_row,
+    results_as_csv,
+    results_of,
+    stored_plan,
+)
 from openset.bench.runs import RunResult
 from openset.bench.spec import parse_spec
 from openset.bench.store import Store
@@ -68,7 +76,7 @@ def test_color_is_what_others_are_compared_with(results, labels, reference):
     rows = [
         replace(block.rows[i], label=label, method=method) for i, (label, method) in enumerate(labels.items())
     ]
-    found = compare([replace(block, rows=tuple(rows))], ["auroc"])
+    found = compare([replace(block, rows=tuple(rows))], ["auroc"], reference_row)
     assert {c.reference for c in found} == ({reference} if reference else set())
 
 

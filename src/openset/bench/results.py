@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -22,7 +22,9 @@ Plan = Sequence[tuple[PlannedRun, StoredRun | None]]
 LOWER_IS_BETTER = ("fpr_at_95_tpr",)
 UNRANKED = ("called", "estimated_low", "p_value")
 """What a method said. No value is the best one without the truth, so none is marked."""
-COLOR_METHODS = ("color", "color_paper")
+PAPER_RULE = "color_paper"
+"""Algorithm 1: the method that the paper's claims are about."""
+COLOR_METHODS = (REFERENCE, PAPER_RULE)
 
 
 @dataclass(frozen=True)
@@ -114,6 +116,8 @@ class Results:
     plan: Plan
     blocks: list[Block]
     comparisons: list[Comparison]
+    paper_comparisons: list[Comparison] = field(default_factory=list)
+    """Algorithm 1 against every other method, where it is not the reference already."""
 
     @property
     def code(self) -> str:
@@ -135,7 +139,8 @@ def results_of(spec: Spec, store: Store, code: str | None = None, data_dir: Path
             f"run `openset bench run {spec.argument}` first, and give the same --data.{hint}"
         )
     blocks = summarise(plan, spec.metrics)
-    return Results(spec, plan, blocks, compare(blocks, spec.metrics))
+    comparisons = compare(blocks, spec.metrics, reference_row)
+    return Results(spec, plan, blocks, comparisons, compare(blocks, spec.metrics, paper_rule_row))
 
 
 def stored_plan(
@@ -260,11 +265,13 @@ def _printed(mean: float, sd: float) -> str:
     return f"{mean:.2f}" if np.isnan(sd) else f"{mean:.2f}±{sd:.2f}"
 
 
-def compare(blocks: Iterable[Block], metrics: Sequence[str]) -> list[Comparison]:
-    """Compare CoLOR in every block with every other row, Holm-corrected within block and metric."""
+def compare(
+    blocks: Iterable[Block], metrics: Sequence[str], reference_of: Callable[[Block], Row | None]
+) -> list[Comparison]:
+    """Compare one row of every block with every other, Holm-corrected within block and metric."""
     found: list[Comparison] = []
     for block in blocks:
-        reference = _reference(block)
+        reference = reference_of(block)
         if reference is None:
             continue
         others = [row for row in block.rows if row is not reference]
@@ -281,11 +288,17 @@ def compare(blocks: Iterable[Block], metrics: Sequence[str]) -> list[Comparison]
     return found
 
 
-def _reference(block: Block) -> Row | None:
+def reference_row(block: Block) -> Row | None:
     """The row with the reference's label, else the only one that is a CoLOR; None if there are several."""
     named = [row for row in block.rows if row.label == _row_label(REFERENCE, row.x)]
     found = named or [row for row in block.rows if row.method in COLOR_METHODS]
     return found[0] if len(found) == 1 else None
+
+
+def paper_rule_row(block: Block) -> Row | None:
+    """The row of Algorithm 1, unless there are several or it is the reference."""
+    found = [row for row in block.rows if row.method == PAPER_RULE]
+    return found[0] if len(found) == 1 and found[0] is not reference_row(block) else None
 
 
 def paired(a: NDArray[np.float64], b: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -12,7 +12,7 @@ from openset.bench.natural_tables import natural_table, null_table
 from openset.bench.oracle_table import oracle_table
 from openset.bench.paper import paper_figures
 from openset.bench.problems import get_source
-from openset.bench.results import UNRANKED, Block, Comparison, Results, Row, by_block, mean_and_sd
+from openset.bench.results import PAPER_RULE, UNRANKED, Block, Comparison, Results, Row, by_block, mean_and_sd
 from openset.bench.runs import PlannedRun
 from openset.bench.spec import METRICS, REFERENCE
 from openset.bench.suite_tables import suite_table, suite_tests_table
@@ -44,7 +44,7 @@ def _own_tables(results: Results) -> tuple[Table | None, ...]:
     if results.spec.table == "settings":
         return (settings_table(results),)
     heads = heads_table(results) if results.spec.table == "heads" else None
-    return main_table(results), heads, comparison_table(results)
+    return main_table(results), heads, comparison_table(results), paper_comparison_table(results)
 
 
 def main_table(results: Results) -> Table:
@@ -141,10 +141,18 @@ def _failures(results: Results) -> Iterator[str]:
 
 def comparison_table(results: Results) -> Table | None:
     """The reference against every other method: mean difference, Holm-corrected p; None with too few splits."""
-    found = [c for c in results.comparisons if c.n >= TESTABLE_SPLITS]
+    return _comparison_table(results.comparisons, results.spec.metrics, REFERENCE)
+
+
+def paper_comparison_table(results: Results) -> Table | None:
+    """The same for Algorithm 1, which the paper's claims are about."""
+    return _comparison_table(results.paper_comparisons, results.spec.metrics, PAPER_RULE)
+
+
+def _comparison_table(comparisons: Sequence[Comparison], metrics: Sequence[str], name: str) -> Table | None:
+    found = [c for c in comparisons if c.n >= TESTABLE_SPLITS]
     if not found:
         return None
-    metrics = results.spec.metrics
     headings = ["against", *(text for metric in metrics for text in (f"Δ {METRICS[metric]}", "p"))]
     sections = []
     for block in dict.fromkeys(c.block for c in found):
@@ -165,7 +173,7 @@ def comparison_table(results: Results) -> Table | None:
         *_beyond_reach(found),
     ]
     references = {c.reference for c in found}  # in a sweep every block has its own reference
-    reference = references.pop() if len(references) == 1 else REFERENCE
+    reference = references.pop() if len(references) == 1 else name
     return Table(f"{reference} against every method", tuple(headings), tuple(sections), tuple(notes))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from inspect import signature
 from pathlib import Path
@@ -60,17 +60,44 @@ def sweep(
     runs = list(dict.fromkeys(planned.run for planned in expand(spec, data_dir)))
     stored = store.get(run.key for run in runs)
     todo = [run for run in runs if not _is_done(stored.get(run.key), retry_failed)]
-    _prepare(todo, data_dir, show_progress)
+    prepare(todo, data_dir, show_progress)
     _check_same_data(stored.values(), data_dir)
-    failed = 0
-    known_seconds = seconds_per_method(stored.values())
-    with sweep_progress(todo, jobs, known_seconds, enabled=show_progress and bool(todo)) as progress:
-        for run, result in _results(on, todo, data_dir, jobs, progress):
-            store.put(run, result, spec=spec.name)
-            failed += bool(result.failure)
-            progress.finished(run, result)
+    failed = carry_out(
+        todo,
+        store,
+        spec.name,
+        data_dir=data_dir,
+        jobs=jobs,
+        on=on,
+        show_progress=show_progress,
+        seconds=seconds_per_method(stored.values()),
+    )
     failed_before = 0 if retry_failed else sum(bool(item.result.failure) for item in stored.values())
     return SweepReport(len(runs), len(runs) - len(todo), failed_before, failed, time.perf_counter() - started)
+
+
+def carry_out(
+    runs: Sequence[Run],
+    store: Store,
+    spec: str,
+    *,
+    data_dir: Path | None,
+    jobs: int = 1,
+    on: str = "local",
+    show_progress: bool = False,
+    seconds: Mapping[str, float] | None = None,
+) -> int:
+    """Carry out prepared runs and store each when it is ready, under the spec's name; return how many failed.
+
+    ``seconds`` has the mean time of a run by method, for the progress bar's first guess.
+    """
+    failed = 0
+    with sweep_progress(runs, jobs, seconds or {}, enabled=show_progress and bool(runs)) as progress:
+        for run, result in _results(on, runs, data_dir, jobs, progress):
+            store.put(run, result, spec=spec)
+            failed += bool(result.failure)
+            progress.finished(run, result)
+    return failed
 
 
 def _check_same_data(stored: Iterable[StoredRun], data_dir: Path | None) -> None:
@@ -85,7 +112,7 @@ def _check_same_data(stored: Iterable[StoredRun], data_dir: Path | None) -> None
             )
 
 
-def _prepare(runs: Sequence[Run], data_dir: Path | None, show_progress: bool) -> None:
+def prepare(runs: Sequence[Run], data_dir: Path | None, show_progress: bool) -> None:
     """Do the work that all problems of a dataset share once, and not in every worker."""
     first: dict[tuple[str, str | None, str], Run] = {}
     for run in runs:

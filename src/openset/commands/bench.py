@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from openset._utils.text import counted
 from openset.commands.console import FAILED, INTERRUPTED, helpful_errors
 
 if TYPE_CHECKING:
@@ -269,6 +270,35 @@ def import_command(
         found = read_runs(runs)
         added = Store(store).add(found)
     typer.echo(f"{added} runs added to {store}; {len(found) - added} were there already.", err=True)
+
+
+@app.command("adopt")
+def adopt_command(
+    spec: SpecName,
+    data: DataFolder = None,
+    sample: Annotated[int, typer.Option(min=1, help="Runs of each method and dataset to compute again.")] = 1,
+    jobs: Annotated[int, typer.Option(min=1, help="Worker processes, one thread each.")] = 1,
+    store: StorePath = STORE,
+) -> None:
+    """Keep stored runs of older code, if a sample of them gives the same numbers with today's code.
+
+    For a change of code that should alter no number: else a sweep starts from the beginning.
+
+    Example: openset bench adopt results-sun --data ../shared/data --jobs 2
+    """
+    from openset.bench.adopt import adopt
+    from openset.bench.spec import load_spec
+    from openset.bench.store import Store
+
+    options: dict[str, Any] = {"data_dir": data, "sample": sample, "jobs": jobs}
+    with helpful_errors(verbose=False):
+        found = adopt(load_spec(spec), Store(store), **options, show_progress=True)
+    for group in found:
+        kept = f"{counted(group.n_adopted, 'run')} kept, {group.n_checked} computed again and equal"
+        answer = f"none kept: {group.difference}" if group.difference else kept
+        typer.echo(f"{group.method} on {group.dataset}: {answer}.")
+    if not found:
+        typer.echo(f"{store} has no runs of older code that {spec} lacks.")
 
 
 def _results(spec: str, store: Path, code: str | None, data: Path | None) -> Results:

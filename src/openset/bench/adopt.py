@@ -1,0 +1,105 @@
+"""Keep runs of older code: if today's code gives the same numbers on a sample, the others need no second run.
+
+A run's key has the code that it can reach, so a change that alters no number, such as a better error message,
+makes a sweep start from the beginning. Of each method and dataset some runs are computed again. If all their
+numbers are equal, the other stored runs of this method and dataset get today's keys. They keep their date and
+code version, so a page still says which code made them.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from openset._utils.params import check_integer
+from openset.bench.runs import Run, expand
+from openset.bench.spec import Spec
+from openset.bench.store import Store, StoredRun
+from openset.bench.sweep import carry_out, check_available, prepare
+
+TOLERANCE = 0.005
+"""Pages print two digits. Another kind of processor moves a number by less than that, as a rule."""
+Group = tuple[str, str]
+"""A method and a dataset."""
+
+
+@dataclass(frozen=True)
+class Adopted:
+    """What became of the stored runs of one method on one dataset."""
+
+    method: str
+    dataset: str
+    n_checked: int
+    n_adopted: int
+    difference: str
+    """Why none was adopted: the first number that differs. Empty if they were."""
+
+
+def adopt(
+    spec: Spec,
+    store: Store,
+    *,
+    data_dir: Path | None = None,
+    sample: int = 1,
+    jobs: int = 1,
+    show_progress: bool = False,
+) -> list[Adopted]:
+    """Give stored runs of a spec today's keys, group by group, after a sample of each was computed again.
+
+    Runs that are computed again are stored like any others, so nothing is lost where they differ.
+    """
+    check_integer("sample", sample)
+    check_available(spec, data_dir)
+    runs = list(dict.fromkeys(planned.run for planned in expand(spec, data_dir)))
+    done = store.get(run.key for run in runs)
+    older = _newest(store.all())
+    groups: dict[Group, list[StoredRun]] = {}
+    for run in runs:
+        if run.key not in done and run in older:
+            groups.setdefault((run.method, run.dataset), []).append(older[run])
+    drawn = {group: _drawn(found, sample) for group, found in groups.items()}
+    again = [item.run for found in drawn.values() for item in found]
+    prepare(again, data_dir, show_progress)
+    carry_out(again, store, spec.name, data_dir=data_dir, jobs=jobs, show_progress=show_progress)
+    now = store.get(run.key for run in again)
+    return [_adopted(group, groups[group], drawn[group], now, store) for group in groups]
+
+
+def _newest(stored: Sequence[StoredRun]) -> dict[Run, StoredRun]:
+    """The last stored success of every run, whatever its code."""
+    return {item.run: item for item in stored if not item.result.failure}
+
+
+def _drawn(found: Sequence[StoredRun], sample: int) -> list[StoredRun]:
+    """A sample, always the same one, so that a stopped command continues."""
+    return random.Random(0).sample(list(found), min(sample, len(found)))
+
+
+def _adopted(
+    group: Group,
+    found: Sequence[StoredRun],
+    drawn: Sequence[StoredRun],
+    now: Mapping[str, StoredRun],
+    store: Store,
+) -> Adopted:
+    differences = [text for item in drawn if (text := difference(item, now.get(item.run.key)))]
+    if differences:
+        return Adopted(*group, len(drawn), 0, differences[0])
+    others = [replace(item, key=item.run.key) for item in found if item not in drawn]
+    return Adopted(*group, len(drawn), store.add(others), "")
+
+
+def difference(before: StoredRun, after: StoredRun | None) -> str:
+    """The first number that differs, in words; empty if none does."""
+    if after is None or after.result.failure:
+        return f"{before.run} failed"
+    if before.result.manifest_checksum != after.result.manifest_checksum:
+        return f"{before.run} has other rows"
+    for name in {**before.result.metrics, **after.result.metrics}:
+        old, new = (item.result.metrics.get(name, math.nan) for item in (before, after))
+        if not (math.isnan(old) and math.isnan(new)) and not abs(old - new) < TOLERANCE:
+            return f"{before.run}: {name} was {old:.4f} and is {new:.4f}"
+    return ""

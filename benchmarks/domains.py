@@ -1,7 +1,8 @@
 """Several target domains: one fit for all (``fit_domains``), a fit for each, and one that pools their rows.
 
-``python benchmarks/domains.py`` writes docs/evidence/domains.md. Digits from three sites: the new class (nines) is
-in two of them, and the scans of one of these are darker and have less contrast. Nothing was chosen on these seeds.
+``python benchmarks/domains.py`` writes docs/evidence/domains.md. Digits from three sites: the new class (nines)
+is in two of them, and the scans of one of these are darker and have less contrast. Nothing was chosen on these
+seeds.
 """
 
 from __future__ import annotations

@@ -95,7 +95,7 @@ def main() -> None:
             for route, name, said, cpu in answers(seed):
                 found.setdefault((route, name), []).append(said)
                 seconds[route][seed] = cpu
-            update(done, len(SEEDS))
+            update(done, len(SEEDS), f"seed {seed}")
     lines = [
         "# Several target domains",
         "",

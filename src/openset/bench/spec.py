@@ -102,6 +102,11 @@ class ProblemSpec:
         extras = [*([self.encoder] if self.encoder else []), *options]
         return f"{self.dataset} ({', '.join(extras)})" if extras else self.dataset
 
+    @property
+    def given(self) -> dict[str, Any]:
+        """All that is handed to the source: its options, and the encoder."""
+        return {**self.options, **({"encoder": self.encoder} if self.encoder else {})}
+
     def takes(self, method: str) -> bool:
         """Whether it has what a method needs: a table always, cells and names where an option asks for them."""
         needed = {found.name: found.input for found in registered_methods()}.get(method, "table")

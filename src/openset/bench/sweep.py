@@ -6,7 +6,6 @@ import json
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from inspect import signature
 from pathlib import Path
 
 from openset._utils.params import check_choice, check_integer
@@ -119,8 +118,20 @@ def check_available(spec: Spec, data_dir: Path | None) -> None:
     if missing:
         where = f"{data_dir} does not have" if data_dir else "give --data, a folder with"
         raise ValueError(f"{spec.name} needs data: {where} {', '.join(missing)}.")
+    for problem in spec.problems:
+        _check_options(problem, f"{spec.name}, {problem.title}", data_dir)
     for method in spec.methods:
         _check_parameters(method, f"{spec.name}, {method.label}")
+
+
+def _check_options(problem: ProblemSpec, where: str, data_dir: Path | None) -> None:
+    """Raise if a dataset, or its stand-in if that will be used, does not have an option: each run would fail."""
+    for found in (problem, problem.resolved(data_dir)):
+        try:
+            get_source(found.dataset).check_options(found.given)
+        except ValueError as error:
+            instead = f" ({found.dataset} stands in for it)" if found.dataset != problem.dataset else ""
+            raise ValueError(f"{where}{instead}: {error}") from error
 
 
 def _check_parameters(method: MethodSpec, where: str) -> None:
@@ -142,21 +153,13 @@ def _check_user_data(spec: Spec, data_dir: Path | None) -> None:
 
 
 def _check_user_problem(problem: ProblemSpec, where: str, data_dir: Path | None) -> None:
-    allowed = {
-        parameter.name: parameter.default is parameter.empty
-        for parameter in signature(get_source(problem.dataset).build).parameters.values()
-        if parameter.kind is parameter.KEYWORD_ONLY
-    } | {"label_shift": False}
-    given = {**problem.options, **({"encoder": problem.encoder} if problem.encoder else {})}
-    for name in given.keys() - allowed.keys():
-        raise ValueError(f"{where}: unknown option {name!r}: expected some of {', '.join(allowed)}.")
-    for name in (name for name, required in allowed.items() if required and name not in given):
-        raise ValueError(f"{where}: options lack {name!r}.")
     if not problem.novel:
         raise ValueError(f'{where}: set the new class, as in novel = ["returns"].')
     for novel in problem.novel:
         try:
-            build_problem(problem.dataset, problem.settings[0], novel, problem.seeds[0], data_dir, **given)
+            build_problem(
+                problem.dataset, problem.settings[0], novel, problem.seeds[0], data_dir, **problem.given
+            )
         except ValueError as error:
             raise ValueError(f"{where}, novel {novel}: {error}") from error
 

@@ -7,11 +7,14 @@ import sys
 from contextlib import closing
 from dataclasses import replace
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
 from openset.bench.provenance import code_version
 from openset.bench.runs import RunResult
+from openset.bench.store import Store
 from openset.cli import app
 
 TEN_ROWS = """
@@ -145,6 +148,39 @@ def test_a_stand_in_is_named_before_the_sweep(tmp_path, monkeypatch):
     assert result.stderr.startswith(f"moon is not in {tmp_path}: using synthetic instead.\n"), result.output
     spec.write_text(TEN_ROWS)
     assert "instead" not in run("run", spec, "--data", tmp_path, "--store", tmp_path / "runs.sqlite").stderr
+
+
+def test_an_encoder_may_be_downloaded_or_put_into_the_data_folder(tmp_path, monkeypatch):
+    """The hub's cache is empty, and a download is what is asked for: nothing is loaded."""
+    asked = []
+
+    def download(name, *, local_files_only, **options):
+        asked.append(local_files_only)
+        raise OSError("no network in tests")
+
+    monkeypatch.setattr("huggingface_hub.snapshot_download", download)
+    write_tiny_clinc(tmp_path)
+    spec = tmp_path / "mine.toml"
+    spec.write_text('[[problem]]\ndataset = "clinc150"\nencoder = "nobody/nothing"\n[[method]]\nname = "knn"')
+    arguments = ("run", spec, "--data", tmp_path, "--store", tmp_path / "runs.sqlite")
+    refused = run(*arguments)
+    assert refused.exit_code == 2 and "Traceback" not in refused.output
+    message = one_line(refused.stderr).replace(" ", "")
+    assert f"modelat{tmp_path}/encoders/nothing,orpass--allow-downloadtodownloadit." in message
+    assert Store(tmp_path / "runs.sqlite").all() == [] and asked == [True]
+    tried = run(*arguments, "--allow-download")
+    assert tried.exit_code == 2 and "loading it from the hub failed (no network in tests)" in one_line(
+        tried.stderr
+    )
+    assert asked == [True, False]
+
+
+def write_tiny_clinc(folder):
+    (folder / "clinc150").mkdir()
+    n = 40
+    columns = {"text": [f"query {i}" for i in range(n)], "intent": ["a", "b"] * (n // 2)}
+    table = pa.table({**columns, "domain": ["banking"] * n, "split": ["train"] * n})
+    pq.write_table(table, folder / "clinc150" / "queries.parquet")
 
 
 @pytest.mark.slow

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from openset._utils.downloads import downloads
 from openset.commands.console import FAILED, INTERRUPTED, helpful_errors
+from openset.commands.options import AllowDownload
 
 if TYPE_CHECKING:
     from openset.bench.results import Results
@@ -94,12 +96,14 @@ def _readiness(spec: Spec, data: Path | None) -> str:
 
 @app.command("run")
 def run_command(
+    context: typer.Context,
     spec: SpecName,
     data: DataFolder = None,
     jobs: Annotated[int, typer.Option(min=1, help="Worker processes, one thread each.")] = 1,
     on: Annotated[Where, typer.Option(help="On this machine, or on a Ray cluster.")] = Where.local,
     store: StorePath = STORE,
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Try stored failures again.")] = False,
+    allow_download: AllowDownload = False,
 ) -> None:
     """Run an experiment and print its table; the same command continues an interrupted one.
 
@@ -115,7 +119,7 @@ def run_command(
     from openset.bench.sweep import check_available, sweep
 
     options: dict[str, Any] = {"data_dir": data, "jobs": jobs, "on": on.value, "retry_failed": retry_failed}
-    with helpful_errors(verbose=False):
+    with helpful_errors(verbose=False, context=context), downloads(allow_download):
         chosen = load_spec(spec)
         check_available(chosen, data)
         kept = Store(store)

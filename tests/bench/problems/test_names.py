@@ -53,6 +53,7 @@ def test_candidates_are_all_names_but_the_known_ones(problem, embedded, tmp_path
 
 
 def test_a_file_replaces_the_vocabulary(problem, embedded, tmp_path):
+    (tmp_path / "encoders" / "clip").mkdir(parents=True)
     assert len(vocabulary(tmp_path, DATA)) > 300
     (tmp_path / "vocabulary.txt").write_text("cat\n\nshark\ncat\n")
     assert vocabulary(tmp_path, DATA) == ["cat", "shark"]

@@ -21,6 +21,7 @@ from openset.errors import MissingExtraError
 
 AWAY = ("amazon", "sun397")
 """Datasets whose stand-ins are used."""
+PROBLEM = '[[problem]]\ndataset = "digits"\n'
 COMMAND = [sys.executable, "-m", "openset.cli", "bench", "run"]
 
 
@@ -160,3 +161,13 @@ def test_options_of_built_in_specs_are_those_of_their_datasets_and_stand_ins(nam
             ProblemSource, "missing_files", lambda s, folder, away=away: s.files * (s.name in away)
         )
         check_available(built_in_specs()[name], tmp_path)
+
+
+def test_a_spec_whose_methods_all_need_more_says_what_they_need(tmp_path):
+    text = PROBLEM + '[[method]]\nname = "zoc"\nparameters = { decoder = "d" }\n[[method]]\nname = "anna"'
+    with pytest.raises(ValueError, match="s has nothing to run") as told:
+        sweep(parse_spec(text, "s"), Store(tmp_path / "runs.sqlite"))
+    assert "zoc needs embeddings of names, or a caption decoder (names = true in the options of" in str(
+        told.value
+    )
+    assert "anna needs target rows; maps of cells (cells = 3 in the options of a [[problem]])" in str(told.value)

@@ -166,7 +166,7 @@ def test_an_encoder_may_be_downloaded_or_put_into_the_data_folder(tmp_path, monk
     refused = run(*arguments)
     assert refused.exit_code == 2 and "Traceback" not in refused.output
     message = one_line(refused.stderr).replace(" ", "")
-    assert f"modelat{tmp_path}/encoders/nothing,orpass--allow-downloadtodownloadit." in message
+    assert f"putitsfolderat{tmp_path}/encoders/nothing,orpass--allow-downloadtodownloadit." in message
     assert Store(tmp_path / "runs.sqlite").all() == [] and asked == [True]
     tried = run(*arguments, "--allow-download")
     assert tried.exit_code == 2 and "loading it from the hub failed (no network in tests)" in one_line(

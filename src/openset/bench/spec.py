@@ -69,6 +69,8 @@ REFERENCE = "color"
 NO_PRESET = "none"
 PLAIN_NEEDS = ("nothing", "target rows")
 """What the registry says of methods that need a table of features and nothing else."""
+OPTIONS_FOR = {"names": "names = true", "cells": "cells = 3"}
+"""The option of a problem that brings what some methods need, by their kind of input."""
 LARGEST_SEED = 2**63 - 1
 """SQLite holds no larger integer."""
 
@@ -190,6 +192,15 @@ class Spec:
     def left_out(self) -> list[str]:
         """The methods it names that need cells or names, which none of its problems has."""
         return [m.name for m in self.methods if not any(problem.takes(m.name) for problem in self.problems)]
+
+    @property
+    def needs_of_left_out(self) -> dict[str, str]:
+        """What those methods need, with the option of a problem that brings it."""
+        found = {method.name: method for method in registered_methods()}
+        return {
+            name: f"{found[name].needs} ({OPTIONS_FOR[found[name].input]} in the options of a [[problem]])"
+            for name in self.left_out
+        }
 
     @property
     def unavailable(self) -> list[str]:

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from openset._utils.params import check_choice, check_integer
-from openset.bench.execute import encoder_of, forget_problems, load_problem
+from openset.bench.execute import encoder_of, forget_problems, load_problem, parameters_of
 from openset.bench.problems import build_problem, get_source
+from openset.bench.problems.names import VOCABULARY_FILE
 from openset.bench.runs import Run, RunResult, expand
 from openset.bench.spec import MethodSpec, ProblemSpec, Spec
 from openset.bench.store import Store, StoredRun
@@ -78,9 +79,10 @@ def _check_same_data(stored: Iterable[StoredRun], data_dir: Path | None) -> None
     for found in {(found.run.dataset, found.run.encoder, found.run.options): found for found in done}.values():
         run = found.run
         if load_problem(run, data_dir).manifest_checksum != found.result.manifest_checksum:
+            names = f" (or with another {VOCABULARY_FILE})" if json.loads(run.options).get("names") else ""
             raise ValueError(
                 f"the store has runs on other rows of {run.dataset} than those in "
-                f"{data_dir or 'the data folder'}: give another --store, or the data folder of those runs."
+                f"{data_dir or 'the data folder'}{names}: give another --store, or the data folder of those runs."
             )
 
 
@@ -89,6 +91,8 @@ def _prepare(runs: Sequence[Run], data_dir: Path | None, show_progress: bool) ->
     first: dict[tuple[str, str | None, str], Run] = {}
     for run in runs:
         first.setdefault((run.dataset, run.encoder, run.options), run)
+    for run in runs:
+        parameters_of(run, data_dir)  # raises if a model that it names is not here
     for run in first.values():
         source = get_source(run.dataset)
         if source.prepare is not None:
@@ -118,6 +122,9 @@ def check_available(spec: Spec, data_dir: Path | None) -> None:
     if missing:
         where = f"{data_dir} does not have" if data_dir else "give --data, a folder with"
         raise ValueError(f"{spec.name} needs data: {where} {', '.join(missing)}.")
+    if len(spec.left_out) == len(spec.methods):
+        why = "; ".join(f"{name} needs {needs}" for name, needs in spec.needs_of_left_out.items())
+        raise ValueError(f"{spec.name} has nothing to run: {why}.")
     for problem in spec.problems:
         _check_options(problem, f"{spec.name}, {problem.title}", data_dir)
     for method in spec.methods:

@@ -17,7 +17,6 @@ from openset.bench.runs import PlannedRun
 from openset.bench.spec import METRICS, REFERENCE
 from openset.bench.suite_tables import suite_table, suite_tests_table
 from openset.bench.table_formats import Cell, Section, Table, p_text
-from openset.registry import get_method
 from openset.shift.recipes import PAPER_SEEDS
 
 TESTABLE_SPLITS = 6
@@ -117,8 +116,8 @@ def notes_of(results: Results) -> Iterator[str]:
     of_mcm = [planned.run for planned, _ in results.plan if planned.run.method == "mcm"]
     if any(not json.loads(run.options).get("names") for run in of_mcm):
         yield "mcm compares rows with the means of the known classes here, not with their names."
-    for name in results.spec.left_out:
-        yield f"Not in the table: {name}, which needs {get_method(name).needs}."
+    for name, needs in results.spec.needs_of_left_out.items():
+        yield f"Not in the table: {name}, which needs {needs}."
     missing = sum(stored is None for _, stored in results.plan)
     if missing:
         yield f"{missing} of {len(results.plan)} runs are not stored yet: the table shows the others."

@@ -153,6 +153,6 @@ def encoder_path(name: str, data_dir: Path) -> str | Path:
         if name not in PACKAGED:
             model_directory(name)
     except ParameterError as error:
-        advice = f"the encoder {name!r} is not here: put the folder of the model at {local}, or pass "
+        advice = f"the model {name!r} is not here: put its folder at {local}, or pass "
         raise ParameterError(advice, Parameter("allow_download", True), " to download it.") from error
     return name

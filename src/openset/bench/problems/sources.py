@@ -35,11 +35,14 @@ class BenchProblem:
     novel_fraction: float
     novel_label: Any
     manifest_checksum: str
-    """Equal if and only if two problems have the same rows in the same order."""
+    """Equal if and only if two problems have the same rows in the same order, and the same vocabulary where it is
+    the user's own."""
     stand_in_for: str = ""
     """The dataset of the paper that this one replaces; empty if it replaces none."""
     names: Mapping[str, Any] = field(default_factory=dict)
     """Embeddings of class names and of other names, as parameters of the methods that compare with names."""
+    own_vocabulary: tuple[str, ...] = ()
+    """The names in the user's own file, if it was used."""
 
     def rows_for(self, takes: str) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
         """Source, target and test rows for a method that takes a table, cells or names: of cells, a table has the
@@ -175,7 +178,12 @@ def build_problem(
     """
     check_choice("setting", setting, SETTINGS)
     problem = get_source(dataset).build(setting, novel, seed, data_dir, **options)
-    return problem if label_shift is None else with_label_shift(problem, label_shift, seed)
+    if label_shift is not None:
+        problem = with_label_shift(problem, label_shift, seed)
+    if not problem.own_vocabulary:
+        return problem
+    names = np.array(problem.own_vocabulary)
+    return replace(problem, manifest_checksum=arrays_sha256(np.array(problem.manifest_checksum), names))
 
 
 def problem_from_split(rows: NDArray[Any], split: Any, *, stand_in_for: str = "") -> BenchProblem:
@@ -260,7 +268,8 @@ def _with_rows(problem: BenchProblem, target: NDArray[np.intp], test: NDArray[np
         problem.y_test[test],
         problem.novel_label,
     )
-    return replace(made, stand_in_for=problem.stand_in_for, names=problem.names)
+    kept = {name: getattr(problem, name) for name in ("stand_in_for", "names", "own_vocabulary")}
+    return replace(made, **kept)
 
 
 def problem_of(

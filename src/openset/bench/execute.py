@@ -73,6 +73,7 @@ def _fitted(run: Run, data_dir: Path | None) -> RunResult:
             **({"best_head_auprc": max(tested)} if tested else {}),
             **_oracle_of(_split_of(run), data_dir),
             "novel_fraction": problem.novel_fraction,
+            "new_subtypes": problem.new_subtypes,
             "estimated_fraction": estimate.value,
             "estimated_low": estimate.low,
             "estimated_high": estimate.high,

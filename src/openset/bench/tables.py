@@ -27,7 +27,10 @@ HEAD_QUANTITIES = {"recall": "target recall on validation rows", "fpr": "source 
                    "auroc": "AUROC", "auprc": "AUPRC", "oscr": "OSCR"}  # fmt: skip
 
 Heads = Sequence[Mapping[str, Any]]
-_SETTINGS_HEADINGS = ("dataset", "shift of", "new classes", "splits", "novel fraction", "in the paper")
+_SETTINGS_HEADINGS = (
+    *("dataset", "shift of", "new classes", "new subtypes", "paper's subtypes"),
+    *("splits", "novel fraction", "paper's fraction"),
+)
 
 
 def tables_of(results: Results) -> list[Table]:
@@ -241,24 +244,29 @@ def settings_table(results: Results) -> Table:
     for block in results.blocks:
         runs = planned_for[block.problem, block.x, block.setting]
         dataset = runs[0][0].run.dataset
-        fractions = {
-            planned.run.split: stored.result.metrics["novel_fraction"]
+        by_split = {
+            planned.run.split: stored.result.metrics
             for planned, stored in runs
             if stored is not None and not stored.result.failure
         }
-        printed = paper_figures(runs[0][0].paper, block.setting).get("novel_fraction", {})
+        printed = paper_figures(runs[0][0].paper, block.setting)
         texts = (
             block.name if block.x is None else f"{block.name}, at {block.x:g}",
             get_source(dataset).shift_of if block.setting == "shift" else "nothing",
-            str(len({novel for novel, _ in fractions})),
-            str(len(fractions)),
-            mean_and_sd(list(fractions.values())),
-            printed.get(dataset, ""),
+            str(len({novel for novel, _ in by_split})),
+            _new_subtypes(by_split),
+            printed.get("new_subtypes", {}).get(dataset, ""),
+            str(len(by_split)),
+            mean_and_sd([metrics["novel_fraction"] for metrics in by_split.values()]),
+            printed.get("novel_fraction", {}).get(dataset, ""),
         )
         title = "With shift" if block.setting == "shift" else "Without shift"
         sections.setdefault(title, []).append(tuple(map(Cell, texts)))
     of_paper = [line[-1].text for lines in sections.values() for line in lines]
-    notes = ["Novel fraction: share of the target, mean ± sd over splits."]
+    notes = [
+        "New subtypes: those of all new classes, in splits of one seed; the paper calls them novel classes. "
+        "Novel fraction: share of the target, mean ± sd over splits."
+    ]
     if any(text.endswith("?") for text in of_paper):
         notes.append("?: cannot be right: the paper's summary swaps CIFAR-100 and Amazon.")
     notes += notes_of(results)
@@ -268,3 +276,11 @@ def settings_table(results: Results) -> Table:
         tuple(Section(title, tuple(lines)) for title, lines in sections.items()),
         tuple(notes),
     )
+
+
+def _new_subtypes(by_split: Mapping[tuple[str, int], Mapping[str, float]]) -> str:
+    """The number of subtypes of all new classes; empty where runs were stored without it."""
+    if not all("new_subtypes" in metrics for metrics in by_split.values()):
+        return ""
+    of_class = {novel: metrics["new_subtypes"] for (novel, _), metrics in by_split.items()}
+    return f"{sum(of_class.values()):.0f}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -242,7 +243,8 @@ def _subtype_problem(
         random_state=seed,
         **recipe,
     )
-    return problem_from_split(features, split, stand_in_for=data.stand_in_for or "")
+    made = problem_from_split(features, split, stand_in_for=data.stand_in_for or "")
+    return replace(made, new_subtypes=len(split.manifest.label["novel"]["subtype"]))
 
 
 def _cifar(

@@ -41,6 +41,8 @@ class BenchProblem:
     """The dataset of the paper that this one replaces; empty if it replaces none."""
     names: Mapping[str, Any] = field(default_factory=dict)
     """Embeddings of class names and of other names, as parameters of the methods that compare with names."""
+    new_subtypes: int = 1
+    """How many subtypes the new class has here."""
     own_vocabulary: tuple[str, ...] = ()
     """The names in the user's own file, if it was used."""
 
@@ -268,7 +270,7 @@ def _with_rows(problem: BenchProblem, target: NDArray[np.intp], test: NDArray[np
         problem.y_test[test],
         problem.novel_label,
     )
-    kept = {name: getattr(problem, name) for name in ("stand_in_for", "names", "own_vocabulary")}
+    kept = {name: getattr(problem, name) for name in ("stand_in_for", "names", "new_subtypes", "own_vocabulary")}
     return replace(made, **kept)
 
 

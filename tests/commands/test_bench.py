@@ -12,10 +12,13 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
+from openset.bench.problems import get_source
 from openset.bench.provenance import code_version
 from openset.bench.runs import RunResult
+from openset.bench.spec import load_spec
 from openset.bench.store import Store
 from openset.cli import app
+from openset.commands.bench import _readiness
 
 TEN_ROWS = """
 [[problem]]
@@ -47,6 +50,20 @@ def test_list_names_experiments_and_datasets():
     assert listed.exit_code == 0 and fits_80_columns(listed.stdout)
     for word in ("quick", "yes, ", "digits", "synthetic-subtypes"):
         assert word in listed.stdout
+
+
+def test_list_names_the_files_that_are_missing_beside_those_that_are_there(tmp_path):
+    spec = load_spec("table-amazon")
+    (tmp_path / "amazon_reviews").mkdir()
+    for name in get_source("amazon-fdu-mtl").files:
+        (tmp_path / name).touch()
+    assert _readiness(spec, tmp_path).endswith("on stand-ins (amazon by amazon-fdu-mtl)")
+    first, *others = get_source("amazon").novel
+    for category in others:
+        (tmp_path / "amazon_reviews" / f"{category}_5.json.gz").touch()
+    listed = _readiness(spec, tmp_path)
+    assert f"(amazon by amazon-fdu-mtl; amazon lacks amazon_reviews/{first}*.json* or " in listed
+    assert not any(category in listed for category in others)
 
 
 @pytest.mark.slow
@@ -146,6 +163,10 @@ def test_a_stand_in_is_named_before_the_sweep(tmp_path, monkeypatch):
     spec.write_text(TEN_ROWS.replace('"synthetic"', '"moon"'))
     result = run("run", spec, "--data", tmp_path, "--store", tmp_path / "runs.sqlite")
     assert result.stderr.startswith(f"moon is not in {tmp_path}: using synthetic instead.\n"), result.output
+    monkeypatch.setitem(sources._SOURCES, "moon", replace(moon, files=("moon.npy", "sun.npy")))
+    (tmp_path / "moon.npy").touch()
+    told = run("run", spec, "--data", tmp_path, "--store", tmp_path / "runs.sqlite").stderr
+    assert told.startswith(f"{tmp_path} lacks sun.npy of moon: using synthetic instead.\n"), told
     spec.write_text(TEN_ROWS)
     assert "instead" not in run("run", spec, "--data", tmp_path, "--store", tmp_path / "runs.sqlite").stderr
 

@@ -227,6 +227,11 @@ class Spec:
         found = {name: source_for(name, data_dir).name for name in names}
         return {name: stand_in for name, stand_in in found.items() if name != stand_in}
 
+    def partly_here(self, data_dir: Path | None) -> dict[str, str]:
+        """The replaced datasets of which some files are in the data folder, with those that are missing."""
+        missing = {name: get_source(name).missing_files(data_dir) for name in self.stand_ins(data_dir)}
+        return {name: ", ".join(m) for name, m in missing.items() if len(m) < len(get_source(name).files)}
+
 
 def _missing(name: str, data_dir: Path | None) -> str:
     source, found = get_source(name), source_for(name, data_dir)

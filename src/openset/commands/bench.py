@@ -90,7 +90,8 @@ def _readiness(spec: Spec, data: Path | None) -> str:
     if missing:
         return f"needs --data with the files of {' and '.join(missing)}, see below"
     replaced = [f"{name} by {stand_in}" for name, stand_in in spec.stand_ins(data).items()]
-    on_stand_ins = f", on stand-ins ({', '.join(replaced)})" if replaced else ""
+    replaced += [f"{name} lacks {files}" for name, files in spec.partly_here(data).items()]
+    on_stand_ins = f", on stand-ins ({'; '.join(replaced)})" if replaced else ""
     return f"yes, {len(expand(spec, data))} runs{on_stand_ins}"
 
 
@@ -123,8 +124,14 @@ def run_command(
         chosen = load_spec(spec)
         check_available(chosen, data)
         kept = Store(store)
+        missing = chosen.partly_here(data)
         for name, stand_in in chosen.stand_ins(data).items():
-            typer.echo(f"{name} is not in {data or '--data'}: using {stand_in} instead.", err=True)
+            lacks = (
+                f"{data} lacks {missing[name]} of {name}"
+                if name in missing
+                else f"{name} is not in {data or '--data'}"
+            )
+            typer.echo(f"{lacks}: using {stand_in} instead.", err=True)
         try:
             report = sweep(chosen, kept, **options, show_progress=True)
         except KeyboardInterrupt:

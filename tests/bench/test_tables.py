@@ -221,3 +221,9 @@ def test_a_page_says_why_a_dataset_has_no_oracle(results, monkeypatch):
         "openset.bench.tables.get_source", lambda name: replace(source, no_oracle="for a reason.")
     )
     assert "No oracle of synthetic: for a reason." in main_table(results).notes
+
+
+def test_the_exact_problem_says_why_it_has_no_oracle(tmp_path):
+    text = '[[problem]]\ndataset = "linear-gaussian"\nsettings = ["shift"]\nseeds = [0]\n[[method]]\nname = "dd"'
+    notes = main_table(fill(tmp_path / "exact.sqlite", text)).notes
+    assert any(note.startswith("No oracle of linear-gaussian: it need not be measured.") for note in notes)

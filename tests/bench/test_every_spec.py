@@ -8,15 +8,18 @@ from inspect import signature
 import pytest
 from typer.testing import CliRunner
 
-from bench.tiny_data import CIFAR_ROWS, SUN_ROWS, write_tiny_data
+from bench.tiny_data import CIFAR_ROWS, SUN_ROWS, save_caption_decoder, write_tiny_data
 from official_files import whole_cifar, write_cifar_binary
 from openset.bench.execute import execute, load_problem
 from openset.bench.problems import get_source
 from openset.bench.problems.loading import forget_datasets
 from openset.bench.runs import expand
-from openset.bench.spec import built_in_specs
+from openset.bench.spec import built_in_specs, parse_spec
 from openset.bench.store import Store
+from openset.bench.sweep import sweep
 from openset.cli import app
+from openset.errors import ParameterError
+from openset.features import captions
 from openset.registry import get_method
 
 SPECS = built_in_specs()
@@ -72,11 +75,7 @@ def _shrunk_method(method):
 def test_a_spec_runs_to_its_table_and_figure(name, data, tmp_path, monkeypatch):
     spec = shrunk(SPECS[name])
     monkeypatch.setattr("openset.bench.spec.built_in_specs", lambda: {name: spec})
-    # a worker of its own for every spec would take longer than all runs; workers have their own tests
-    monkeypatch.setattr(
-        "openset.bench.sweep.local_results",
-        lambda runs, data_dir, jobs, on_start: ((run, execute(run, data_dir)) for run in runs),
-    )
+    monkeypatch.setattr("openset.bench.sweep.local_results", in_this_process)
     where = ["--data", str(data), "--store", str(tmp_path / "runs.sqlite")]
     ran = CliRunner().invoke(app, ["bench", "run", name, *where])
     stored = Store(tmp_path / "runs.sqlite").all()
@@ -90,6 +89,45 @@ def test_a_spec_runs_to_its_table_and_figure(name, data, tmp_path, monkeypatch):
         figure = tmp_path / "figure.svg"
         assert CliRunner().invoke(app, ["bench", "figure", name, *where, "--out", str(figure)]).exit_code == 0
         assert "<svg" in figure.read_text()
+
+
+def in_this_process(runs, data_dir, jobs, on_start):
+    """Carry out runs without a worker, whose start would take longer than they do; workers have tests."""
+    return ((run, execute(run, data_dir)) for run in runs)
+
+
+PAPERS_ZOC = """
+[[problem]]
+dataset = "sun397"
+encoder = "openai/clip-vit-base-patch32"
+novel = ["mountains_hills_desert_sky"]
+settings = ["shift"]
+seeds = [0]
+options = { names = true }
+[[method]]
+name = "zoc"
+parameters = { decoder = "somebody/caption-decoder" }
+"""
+
+
+@pytest.mark.slow
+def test_zoc_runs_with_a_caption_decoder(data, tmp_path, monkeypatch):
+    monkeypatch.setattr("openset.bench.sweep.local_results", in_this_process)
+    embedded = []
+    embed = captions.embed_names
+    monkeypatch.setattr(
+        captions, "embed_names", lambda folder, names: embedded.append((folder, names)) or embed(folder, names)
+    )
+    spec, store = parse_spec(PAPERS_ZOC, "paper-zoc"), Store(tmp_path / "runs.sqlite")
+    with pytest.raises(ParameterError, match="model 'somebody/caption-decoder' is not here: put its folder at"):
+        sweep(spec, store, data_dir=data)
+    assert store.all() == []
+    save_caption_decoder(data / "encoders" / "caption-decoder", width=24)
+    report = sweep(spec, store, data_dir=data)
+    assert (report.planned, report.failed) == (1, 0), store.all()[0].result.failure
+    folder, names = embedded[0]
+    assert folder == str(data / "encoders" / "clip-vit-base-patch32")  # the problem's, which the rows are made by
+    assert "shopping dining" in names and not any("_" in name for name in names)
 
 
 @pytest.mark.slow

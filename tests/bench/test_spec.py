@@ -201,7 +201,7 @@ NAMED_BY_THE_PAPER = {
     "table-settings", "table-summary", "table-sun397-rn50", "table-sun397-vitl14", "table-cifar100",
     "table-amazon", "table-with-without-shift", "table-top1", "table-joint-learning", "table-target-recall",
     "table-msp", "table-synthetic", "ablation-grid-density", "ablation-grid-range", "figure-bars",
-    "figure-alpha", "figure-beta", "quick",
+    "figure-alpha", "figure-beta", "joint-learning-from-scratch", "quick",
 }  # fmt: skip
 
 
@@ -223,6 +223,22 @@ def test_built_in_specs_can_be_planned(name, spec):
 def test_every_experiment_of_the_paper_has_a_spec():
     assert set(built_in_specs()) >= NAMED_BY_THE_PAPER
     assert built_in_specs()["quick"].missing_files(None) == []
+
+
+def test_the_paper_s_figures_stand_beside_methods_on_the_same_features():
+    """Of the methods by CLIP ViT-B/32 the paper has ZOC only; its others learn from other features."""
+    spec = built_in_specs()["table-names"]
+    figures = [paper_figures(p.paper, setting) for p in spec.problems for setting in p.settings]
+    labels = {method.label for method in spec.methods}
+    assert labels & {label for figure in figures for by_label in figure.values() for label in by_label} == {"zoc"}
+    assert "beside zoc only" in spec.note
+
+
+@pytest.mark.parametrize("name", ["results-grid-range", "ablation-grid-range"])
+def test_a_page_of_ranges_says_where_they_differ_from_the_paper_s(name):
+    spec = built_in_specs()[name]
+    assert sum(method.label.endswith("0.99]") for method in spec.methods) == 6
+    assert spec.note.startswith("Six of the paper's ranges end at 1.0")
 
 
 def test_every_experiment_on_sun397_has_the_paper_s_settings():

@@ -12,12 +12,16 @@ from pathlib import Path
 import pytest
 
 from openset.bench import execute
+from openset.bench.problems import ProblemSource
 from openset.bench.runs import RunResult
-from openset.bench.spec import parse_spec
+from openset.bench.spec import built_in_specs, parse_spec
 from openset.bench.store import Store
-from openset.bench.sweep import sweep
+from openset.bench.sweep import check_available, sweep
 from openset.errors import MissingExtraError
 
+AWAY = ("amazon", "sun397")
+"""Datasets whose stand-ins are used."""
+PROBLEM = '[[problem]]\ndataset = "digits"\n'
 COMMAND = [sys.executable, "-m", "openset.cli", "bench", "run"]
 
 
@@ -124,3 +128,46 @@ def test_requests_that_cannot_be_met(tiny, two_methods, tmp_path):
     unknown = parse_spec('[[problem]]\ndataset = "moon"\n[[method]]\nname = "dd"', "s")
     with pytest.raises(ValueError, match="does not have: dataset moon"):
         sweep(unknown, store)
+
+
+@pytest.mark.parametrize(
+    ("dataset", "options", "message"),
+    [
+        ("sun397", "{ copies = true }", "unknown option 'copies': expected some of encoder, cells, names"),
+        ("cifar100", "{ novel_shar = 1.0 }", "unknown option 'novel_shar': .* Did you mean 'novel_share'?"),
+        ("cifar100-images", "{ cells = 2 }", "unknown option 'cells'"),
+        ("amazon", "{ cells = 2 }", "unknown option 'cells': expected some of encoder, pooling, max_tokens"),
+        ("amazon", "{ n_train = 9 }", r"\(amazon-fdu-mtl stands in for it\): unknown option 'n_train'"),
+        ("synthetic", "{ n_sourc = 9 }", "Did you mean 'n_source'"),
+    ],
+)
+def test_an_option_that_a_dataset_does_not_have_is_told_before_anything_runs(
+    dataset, options, message, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(
+        ProblemSource, "missing_files", lambda source, folder: source.files * (source.name in AWAY)
+    )
+    spec = parse_spec(f'[[problem]]\ndataset = "{dataset}"\noptions = {options}\n[[method]]\nname = "knn"', "s")
+    store = Store(tmp_path / "runs.sqlite")
+    with pytest.raises(ValueError, match=message):
+        sweep(spec, store, data_dir=tmp_path)
+    assert store.all() == []
+
+
+@pytest.mark.parametrize("name", built_in_specs())
+def test_options_of_built_in_specs_are_those_of_their_datasets_and_stand_ins(name, tmp_path, monkeypatch):
+    for away in (AWAY, ()):
+        monkeypatch.setattr(
+            ProblemSource, "missing_files", lambda s, folder, away=away: s.files * (s.name in away)
+        )
+        check_available(built_in_specs()[name], tmp_path)
+
+
+def test_a_spec_whose_methods_all_need_more_says_what_they_need(tmp_path):
+    text = PROBLEM + '[[method]]\nname = "zoc"\nparameters = { decoder = "d" }\n[[method]]\nname = "anna"'
+    with pytest.raises(ValueError, match="s has nothing to run") as told:
+        sweep(parse_spec(text, "s"), Store(tmp_path / "runs.sqlite"))
+    assert "zoc needs embeddings of names, or a caption decoder (names = true in the options of" in str(
+        told.value
+    )
+    assert "anna needs target rows; maps of cells (cells = 3 in the options of a [[problem]])" in str(told.value)

@@ -155,12 +155,12 @@ def test_no_heads_no_table_of_heads(tmp_path):
     assert [table.title for table in tables_of(with_some)][1] == "All heads of the network that was kept"
 
 
-def filled(path, text=SETTINGS, *, failing=()):
+def filled(path, text=SETTINGS, *, failing=(), **more):
     spec, store = parse_spec(text, "made-up"), Store(path)
     for planned in expand(spec):
         run = planned.run
         result = RunResult(
-            {"auroc": 0.5, "novel_fraction": FRACTIONS[run.split]},
+            {"auroc": 0.5, "novel_fraction": FRACTIONS[run.split], **more},
             {"cpu": 1.0},
             stand_in_for="Amazon Reviews 2018" if run.dataset == "amazon-fdu-mtl" else "",
         )
@@ -174,19 +174,29 @@ def texts(section):
 
 
 def test_a_line_a_dataset_with_the_paper_s_figure_beside_it(tmp_path):
-    (table,) = filled(tmp_path / "runs.sqlite")
+    (table,) = filled(tmp_path / "runs.sqlite", new_subtypes=4)
     with_shift, without = table.sections
-    assert texts(with_shift) == [
-        ["cifar100", "subtypes", "2", "4", "0.15±0.06", "0.16±0.09?"],  # sd: sqrt(4 * .05² / 3)
-        ["amazon-fdu-mtl (stand-in for Amazon Reviews 2018)", "sentiment", "1", "1", "0.09", ""],
+    assert [row[:4] + row[5:] for row in texts(with_shift)] == [
+        ["cifar100", "subtypes", "2", "8", "4", "0.15±0.06", "0.16±0.09?"],  # sd: sqrt(4 * .05² / 3)
+        ["amazon-fdu-mtl (stand-in for Amazon Reviews 2018)", "sentiment", "1", "4", "1", "0.09", ""],
     ]
-    assert texts(without) == [["cifar100", "nothing", "2", "4", "0.15±0.06", ""]]
+    assert texts(without) == [["cifar100", "nothing", "2", "8", "", "4", "0.15±0.06", ""]]
     assert any("swaps CIFAR-100 and Amazon" in note for note in table.notes)
+
+
+def test_the_paper_s_number_of_new_subtypes_stands_beside_ours(tmp_path, monkeypatch):
+    monkeypatch.setattr(
+        "openset.bench.tables.paper_figures", lambda table, setting: {"new_subtypes": {"cifar100": "5"}}
+    )
+    (table,) = filled(tmp_path / "runs.sqlite")  # as runs were stored before subtypes were counted
+    assert table.headings[3:5] == ("new subtypes", "paper's subtypes")
+    assert texts(table.sections[0])[0][3:5] == ["", "5"]
 
 
 def test_splits_that_failed_are_not_counted_and_told(tmp_path):
     (table,) = filled(tmp_path / "runs.sqlite", failing={("shift", "man", 0), ("shift", "man", 8)})
-    assert texts(table.sections[0])[0][2:5] == ["1", "2", "0.15±0.07"]
+    line = texts(table.sections[0])[0]
+    assert (line[2], *line[5:7]) == ("1", "2", "0.15±0.07")
     (told,) = [note for note in table.notes if note.startswith("Failed")]
     assert told == "Failed: knn · cifar100, shift, novel man, seed 0: ValueError: no (and 1 more like it)"
 
@@ -211,3 +221,9 @@ def test_a_page_says_why_a_dataset_has_no_oracle(results, monkeypatch):
         "openset.bench.tables.get_source", lambda name: replace(source, no_oracle="for a reason.")
     )
     assert "No oracle of synthetic: for a reason." in main_table(results).notes
+
+
+def test_the_exact_problem_says_why_it_has_no_oracle(tmp_path):
+    text = '[[problem]]\ndataset = "linear-gaussian"\nsettings = ["shift"]\nseeds = [0]\n[[method]]\nname = "dd"'
+    notes = main_table(fill(tmp_path / "exact.sqlite", text)).notes
+    assert any(note.startswith("No oracle of linear-gaussian: it need not be measured.") for note in notes)

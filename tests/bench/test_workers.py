@@ -7,11 +7,15 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import nullcontext
+from functools import partial
 from importlib.util import find_spec
+from types import SimpleNamespace
 
 import pytest
 
-from openset.bench.runs import expand
+from openset._utils.downloads import VARIABLE, are_downloads_allowed, downloads
+from openset.bench.runs import RunResult, expand
 from openset.bench.store import Store
 from openset.bench.workers import local_results, ray_results
 from openset.errors import MissingExtraError
@@ -68,6 +72,55 @@ def test_a_local_ray_cluster_gives_the_same_numbers(tiny_path, finished, tmp_pat
     ended = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     assert ended.returncode == 0, ended.stderr[-2000:]
     assert numbers(Store(path)) == numbers(finished)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("allowed", [True, False])
+def test_workers_may_download_where_the_command_may(tiny, monkeypatch, allowed):
+    monkeypatch.setattr("openset.bench.workers._work", _tell_downloads)
+    with downloads(allowed):
+        ((_, result),) = local_results([expand(tiny)[0].run], None, 1, lambda run: None)
+    assert result.failure == str(allowed)
+
+
+def _tell_downloads(pipe, data_dir):
+    """A worker that answers whether it may download."""
+    pipe.recv()
+    pipe.send(RunResult(failure=str(are_downloads_allowed())))
+
+
+class OneTaskRay:
+    """A cluster of one node, which does not have the environment of the parent."""
+
+    exceptions = SimpleNamespace(RayError=RuntimeError)
+
+    @staticmethod
+    def remote(**options):
+        return lambda task: SimpleNamespace(remote=lambda *given: partial(task, *given))
+
+    @staticmethod
+    def wait(tasks, num_returns):
+        return tasks, []
+
+    @staticmethod
+    def get(task):
+        before = os.environ.pop(VARIABLE, None)
+        try:
+            return task()
+        finally:
+            if before is not None:
+                os.environ[VARIABLE] = before
+
+
+@pytest.mark.parametrize("allowed", [True, False])
+def test_tasks_on_ray_may_download_where_the_command_may(tiny, monkeypatch, allowed):
+    monkeypatch.setattr("openset.bench.workers.ray_cluster", lambda jobs: nullcontext(OneTaskRay))
+    monkeypatch.setattr(
+        "openset.bench.workers.execute_on_one_thread", lambda run, data_dir: are_downloads_allowed()
+    )
+    with downloads(allowed):
+        ((_, result),) = ray_results([expand(tiny)[0].run], None, 1, lambda run: None)
+    assert result is allowed
 
 
 def test_without_ray_the_extra_is_named(monkeypatch):

@@ -166,3 +166,19 @@ def _encoders(folder):
     }
     save_text_model(folder / "roberta-base", t.RobertaForMaskedLM, t.RobertaConfig, pad_token_id=0, **text)
     save_text_model(folder / "minilm", t.BertModel, t.BertConfig, **text)
+
+
+def save_caption_decoder(folder, width):
+    """A tiny decoder with random weights that attends to ``width`` numbers."""
+    import transformers as t
+
+    settings = {
+        "hidden_size": width,
+        "num_hidden_layers": 1,
+        "intermediate_size": 16,
+        "initializer_range": 0.7,
+        "is_decoder": True,
+        "add_cross_attention": True,
+    }
+    ends = {"bos_token_id": 2, "eos_token_id": 3, "pad_token_id": 0}
+    save_text_model(folder, t.BertGenerationDecoder, t.BertGenerationConfig, **settings, **ends)

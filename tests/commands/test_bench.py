@@ -7,12 +7,18 @@ import sys
 from contextlib import closing
 from dataclasses import replace
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
+from openset.bench.problems import get_source
 from openset.bench.provenance import code_version
 from openset.bench.runs import RunResult
+from openset.bench.spec import load_spec
+from openset.bench.store import Store
 from openset.cli import app
+from openset.commands.bench import _readiness
 
 TEN_ROWS = """
 [[problem]]
@@ -44,6 +50,20 @@ def test_list_names_experiments_and_datasets():
     assert listed.exit_code == 0 and fits_80_columns(listed.stdout)
     for word in ("quick", "yes, ", "digits", "synthetic-subtypes"):
         assert word in listed.stdout
+
+
+def test_list_names_the_files_that_are_missing_beside_those_that_are_there(tmp_path):
+    spec = load_spec("table-amazon")
+    (tmp_path / "amazon_reviews").mkdir()
+    for name in get_source("amazon-fdu-mtl").files:
+        (tmp_path / name).touch()
+    assert _readiness(spec, tmp_path).endswith("on stand-ins (amazon by amazon-fdu-mtl)")
+    first, *others = get_source("amazon").novel
+    for category in others:
+        (tmp_path / "amazon_reviews" / f"{category}_5.json.gz").touch()
+    listed = _readiness(spec, tmp_path)
+    assert f"(amazon by amazon-fdu-mtl; amazon lacks amazon_reviews/{first}*.json* or " in listed
+    assert not any(category in listed for category in others)
 
 
 @pytest.mark.slow
@@ -143,8 +163,45 @@ def test_a_stand_in_is_named_before_the_sweep(tmp_path, monkeypatch):
     spec.write_text(TEN_ROWS.replace('"synthetic"', '"moon"'))
     result = run("run", spec, "--data", tmp_path, "--store", tmp_path / "runs.sqlite")
     assert result.stderr.startswith(f"moon is not in {tmp_path}: using synthetic instead.\n"), result.output
+    monkeypatch.setitem(sources._SOURCES, "moon", replace(moon, files=("moon.npy", "sun.npy")))
+    (tmp_path / "moon.npy").touch()
+    told = run("run", spec, "--data", tmp_path, "--store", tmp_path / "runs.sqlite").stderr
+    assert told.startswith(f"{tmp_path} lacks sun.npy of moon: using synthetic instead.\n"), told
     spec.write_text(TEN_ROWS)
     assert "instead" not in run("run", spec, "--data", tmp_path, "--store", tmp_path / "runs.sqlite").stderr
+
+
+def test_an_encoder_may_be_downloaded_or_put_into_the_data_folder(tmp_path, monkeypatch):
+    """The hub's cache is empty, and a download is what is asked for: nothing is loaded."""
+    asked = []
+
+    def download(name, *, local_files_only, **options):
+        asked.append(local_files_only)
+        raise OSError("no network in tests")
+
+    monkeypatch.setattr("huggingface_hub.snapshot_download", download)
+    write_tiny_clinc(tmp_path)
+    spec = tmp_path / "mine.toml"
+    spec.write_text('[[problem]]\ndataset = "clinc150"\nencoder = "nobody/nothing"\n[[method]]\nname = "knn"')
+    arguments = ("run", spec, "--data", tmp_path, "--store", tmp_path / "runs.sqlite")
+    refused = run(*arguments)
+    assert refused.exit_code == 2 and "Traceback" not in refused.output
+    message = one_line(refused.stderr).replace(" ", "")
+    assert f"putitsfolderat{tmp_path}/encoders/nothing,orpass--allow-downloadtodownloadit." in message
+    assert Store(tmp_path / "runs.sqlite").all() == [] and asked == [True]
+    tried = run(*arguments, "--allow-download")
+    assert tried.exit_code == 2 and "loading it from the hub failed (no network in tests)" in one_line(
+        tried.stderr
+    )
+    assert asked == [True, False]
+
+
+def write_tiny_clinc(folder):
+    (folder / "clinc150").mkdir()
+    n = 40
+    columns = {"text": [f"query {i}" for i in range(n)], "intent": ["a", "b"] * (n // 2)}
+    table = pa.table({**columns, "domain": ["banking"] * n, "split": ["train"] * n})
+    pq.write_table(table, folder / "clinc150" / "queries.parquet")
 
 
 @pytest.mark.slow

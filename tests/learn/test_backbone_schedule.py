@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 import torch
 from torch import nn
 
+from openset.errors import FitWarning
 from openset.learn.architecture import Architecture
 from openset.learn.backbone_schedule import BackboneSchedule, apply_schedule, layers_of, split_learning_rate
 from openset.learn.network import Network
@@ -57,7 +60,8 @@ def test_the_defaults_change_nothing_and_a_slow_backbone_moves_less(small):
         for rate in (1.0, 0.1)
     }
     assert 0 < moved[0.1] < 0.3 * moved[1.0]  # Adam's steps are proportional to the rate
-    slow = weights(fitted(small, module, learning_rate={"heads": 1e-3, "warmup": 600}))["5.weight"]
+    with pytest.warns(FitWarning, match="warmup=600 is not shorter than the training of 6 steps"):
+        slow = weights(fitted(small, module, learning_rate={"heads": 1e-3, "warmup": 600}))["5.weight"]
     assert np.abs(slow - start).max() < 0.02 * moved[1.0]  # six steps of a warm-up of 600
 
 
@@ -102,6 +106,22 @@ def test_layers_of_transformers_and_nested_modules():
 def test_what_is_not_valid_is_told(given, message):
     with pytest.raises(ValueError, match=message):
         split_learning_rate(given)
+
+
+def test_no_more_layers_than_there_are_can_be_frozen(small):
+    module = pretrained()
+    before = module.state_dict()["5.weight"].numpy().copy()
+    everything = weights(fitted(small, module, learning_rate={"heads": 1e-3, "freeze": 6}))
+    assert np.array_equal(everything["5.weight"], before)
+    with pytest.raises(ValueError, match=r"freeze=7 is not valid: the backbone has 6 layers\. Give fewer, or -1"):
+        fitted(small, module, learning_rate={"heads": 1e-3, "freeze": 7})
+
+
+@pytest.mark.parametrize(("warmup", "is_told"), [(5, False), (6, True)])
+def test_a_warm_up_as_long_as_the_training_is_told(small, recwarn, warmup, is_told):
+    warnings.simplefilter("always", FitWarning)
+    fitted(small, pretrained(), learning_rate={"heads": 1e-3, "warmup": warmup})
+    assert any(f"warmup={warmup} is not shorter" in str(found.message) for found in recwarn) is is_told
 
 
 def test_a_schedule_needs_a_backbone(small):

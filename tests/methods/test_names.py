@@ -60,3 +60,23 @@ def test_names_may_come_as_an_array_and_without_them_the_mean_source_row_stands_
 def test_what_cannot_be_is_told(model, message):
     with pytest.raises(ValueError, match=message):
         fitted(model)
+
+
+def test_zoc_reads_labels_as_a_person_says_them(monkeypatch):
+    prompted, known = [], []
+
+    def embed(folder, names):
+        prompted.extend(names)
+        return CONCEPTS[: len(names)]
+
+    def propose(decoder, folder, rows, names):
+        known.append(list(names))
+        return [CONCEPTS[4:5]] * len(rows)
+
+    monkeypatch.setattr("openset.features.captions.embed_names", embed)
+    monkeypatch.setattr("openset.features.captions.propose_embeddings", propose)
+    labels = np.repeat(["/b/bakery/shop", "shopping_and_dining"], 30)
+    rows = np.repeat(CONCEPTS[:2], 30, axis=0) + np.random.default_rng(0).normal(scale=0.1, size=(60, 32))
+    model = ZOC(decoder="decoder", text_encoder="clip", fpr=0.1, random_state=0).fit(rows, labels, rows)
+    assert prompted == ["bakery shop", "shopping and dining"] and known[0] == prompted
+    assert model.predict_known(CONCEPTS[:2]).tolist() == ["/b/bakery/shop", "shopping_and_dining"]

@@ -1,4 +1,4 @@
-"""Text for messages: short lists, short values, and the name that was probably meant."""
+"""Text for people: short lists, short values, readable names, and the name that was probably meant."""
 
 from __future__ import annotations
 
@@ -26,6 +26,16 @@ def counted(number: int, what: str, several: str = "") -> str:
     ('1 row', '3 rows', '2 batches')
     """
     return f"{number} {what if number == 1 else several or f'{what}s'}"
+
+
+def readable(name: str) -> str:
+    """The name of a class as a person would say it; single letters of a path, as SUN397 has them, are left out.
+
+    >>> readable("/b/bakery/shop"), readable("fruit_and_vegetables"), readable("b")
+    ('bakery shop', 'fruit and vegetables', 'b')
+    """
+    parts = [part for part in name.split("/") if len(part) > 1] or [name]
+    return " ".join(parts).replace("_", " ")
 
 
 def did_you_mean(name: str, names: Iterable[str]) -> str:

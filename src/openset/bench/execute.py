@@ -9,7 +9,7 @@ import sys
 import time
 import traceback
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from inspect import signature
 from pathlib import Path
@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from openset.bench.problems import BenchProblem, build_problem, get_source
+from openset.bench.problems.names import with_decoder_folders
 from openset.bench.provenance import environment
 from openset.bench.runs import Run, RunResult
 from openset.learn.memory import TrainingMemory
@@ -54,8 +55,9 @@ def _fitted(run: Run, data_dir: Path | None) -> RunResult:
     taken = get_method(run.method).input
     X, X_target, X_test = problem.rows_for(taken)
     problem = replace(problem, X=X, X_target=X_target, X_test=X_test)
-    names = _names_for(estimator, problem)
-    model = estimator(**{**names, **json.loads(run.parameters)}, random_state=run.seed)
+    parameters = parameters_of(run, data_dir)
+    names = _names_for(estimator, problem, parameters)
+    model = estimator(**{**names, **parameters}, random_state=run.seed)
     built, cpu = time.perf_counter(), time.process_time()
     with warnings.catch_warnings(record=True) as caught, _TRAINING.used() as memory:
         warnings.simplefilter("always")
@@ -71,6 +73,7 @@ def _fitted(run: Run, data_dir: Path | None) -> RunResult:
             **({"best_head_auprc": max(tested)} if tested else {}),
             **_oracle_of(_split_of(run), data_dir),
             "novel_fraction": problem.novel_fraction,
+            "new_subtypes": problem.new_subtypes,
             "estimated_fraction": estimate.value,
             "estimated_low": estimate.low,
             "estimated_high": estimate.high,
@@ -88,9 +91,19 @@ def _fitted(run: Run, data_dir: Path | None) -> RunResult:
     )
 
 
-def _names_for(estimator: type[Any], problem: BenchProblem) -> dict[str, Any]:
-    """The problem's embeddings of names that a method has parameters for."""
-    allowed = signature(estimator).parameters
+def parameters_of(run: Run, data_dir: Path | None) -> dict[str, Any]:
+    """The parameters of a run's method."""
+    parameters: dict[str, Any] = json.loads(run.parameters)
+    if get_method(run.method).input != "names" or not parameters.get("decoder"):
+        return parameters
+    return with_decoder_folders(parameters, run.encoder, data_dir)
+
+
+def _names_for(estimator: type[Any], problem: BenchProblem, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """The problem's embeddings of names that a method has parameters for; a decoder proposes candidates."""
+    allowed = set(signature(estimator).parameters)
+    if parameters.get("decoder"):
+        allowed.discard("candidate_embeddings")
     return {name: value for name, value in problem.names.items() if name in allowed}
 
 

@@ -69,6 +69,8 @@ REFERENCE = "color"
 NO_PRESET = "none"
 PLAIN_NEEDS = ("nothing", "target rows")
 """What the registry says of methods that need a table of features and nothing else."""
+OPTIONS_FOR = {"names": "names = true", "cells": "cells = 3"}
+"""The option of a problem that brings what some methods need, by their kind of input."""
 LARGEST_SEED = 2**63 - 1
 """SQLite holds no larger integer."""
 
@@ -101,6 +103,11 @@ class ProblemSpec:
         options = [_described(key, value) for key, value in self.options.items() if key != self.swept]
         extras = [*([self.encoder] if self.encoder else []), *options]
         return f"{self.dataset} ({', '.join(extras)})" if extras else self.dataset
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """All that is handed to the source: its options, and the encoder."""
+        return {**self.options, **({"encoder": self.encoder} if self.encoder else {})}
 
     def takes(self, method: str) -> bool:
         """Whether it has what a method needs: a table always, cells and names where an option asks for them."""
@@ -187,6 +194,15 @@ class Spec:
         return [m.name for m in self.methods if not any(problem.takes(m.name) for problem in self.problems)]
 
     @property
+    def needs_of_left_out(self) -> dict[str, str]:
+        """What those methods need, with the option of a problem that brings it."""
+        found = {method.name: method for method in registered_methods()}
+        return {
+            name: f"{found[name].needs} ({OPTIONS_FOR[found[name].input]} in the options of a [[problem]])"
+            for name in self.left_out
+        }
+
+    @property
     def unavailable(self) -> list[str]:
         """The datasets and methods it names that are not registered here."""
         known = {method.name for method in registered_methods()}
@@ -210,6 +226,11 @@ class Spec:
         names = dict.fromkeys(p.dataset for p in self.problems if has_source(p.dataset))
         found = {name: source_for(name, data_dir).name for name in names}
         return {name: stand_in for name, stand_in in found.items() if name != stand_in}
+
+    def partly_here(self, data_dir: Path | None) -> dict[str, str]:
+        """The replaced datasets of which some files are in the data folder, with those that are missing."""
+        missing = {name: get_source(name).missing_files(data_dir) for name in self.stand_ins(data_dir)}
+        return {name: ", ".join(m) for name, m in missing.items() if len(m) < len(get_source(name).files)}
 
 
 def _missing(name: str, data_dir: Path | None) -> str:

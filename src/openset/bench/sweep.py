@@ -6,12 +6,12 @@ import json
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from inspect import signature
 from pathlib import Path
 
 from openset._utils.params import check_choice, check_integer
-from openset.bench.execute import encoder_of, forget_problems, load_problem
+from openset.bench.execute import encoder_of, forget_problems, load_problem, parameters_of
 from openset.bench.problems import build_problem, get_source
+from openset.bench.problems.names import VOCABULARY_FILE
 from openset.bench.runs import Run, RunResult, expand
 from openset.bench.spec import MethodSpec, ProblemSpec, Spec
 from openset.bench.store import Store, StoredRun
@@ -106,9 +106,10 @@ def _check_same_data(stored: Iterable[StoredRun], data_dir: Path | None) -> None
     for found in {(found.run.dataset, found.run.encoder, found.run.options): found for found in done}.values():
         run = found.run
         if load_problem(run, data_dir).manifest_checksum != found.result.manifest_checksum:
+            names = f" (or with another {VOCABULARY_FILE})" if json.loads(run.options).get("names") else ""
             raise ValueError(
                 f"the store has runs on other rows of {run.dataset} than those in "
-                f"{data_dir or 'the data folder'}: give another --store, or the data folder of those runs."
+                f"{data_dir or 'the data folder'}{names}: give another --store, or the data folder of those runs."
             )
 
 
@@ -117,6 +118,8 @@ def prepare(runs: Sequence[Run], data_dir: Path | None, show_progress: bool) -> 
     first: dict[tuple[str, str | None, str], Run] = {}
     for run in runs:
         first.setdefault((run.dataset, run.encoder, run.options), run)
+    for run in runs:
+        parameters_of(run, data_dir)  # raises if a model that it names is not here
     for run in first.values():
         source = get_source(run.dataset)
         if source.prepare is not None:
@@ -146,8 +149,23 @@ def check_available(spec: Spec, data_dir: Path | None) -> None:
     if missing:
         where = f"{data_dir} does not have" if data_dir else "give --data, a folder with"
         raise ValueError(f"{spec.name} needs data: {where} {', '.join(missing)}.")
+    if len(spec.left_out) == len(spec.methods):
+        why = "; ".join(f"{name} needs {needs}" for name, needs in spec.needs_of_left_out.items())
+        raise ValueError(f"{spec.name} has nothing to run: {why}.")
+    for problem in spec.problems:
+        _check_options(problem, f"{spec.name}, {problem.title}", data_dir)
     for method in spec.methods:
         _check_parameters(method, f"{spec.name}, {method.label}")
+
+
+def _check_options(problem: ProblemSpec, where: str, data_dir: Path | None) -> None:
+    """Raise if a dataset, or its stand-in if that will be used, does not have an option: each run would fail."""
+    for found in (problem, problem.resolved(data_dir)):
+        try:
+            get_source(found.dataset).check_options(found.given)
+        except ValueError as error:
+            instead = f" ({found.dataset} stands in for it)" if found.dataset != problem.dataset else ""
+            raise ValueError(f"{where}{instead}: {error}") from error
 
 
 def _check_parameters(method: MethodSpec, where: str) -> None:
@@ -169,21 +187,13 @@ def _check_user_data(spec: Spec, data_dir: Path | None) -> None:
 
 
 def _check_user_problem(problem: ProblemSpec, where: str, data_dir: Path | None) -> None:
-    allowed = {
-        parameter.name: parameter.default is parameter.empty
-        for parameter in signature(get_source(problem.dataset).build).parameters.values()
-        if parameter.kind is parameter.KEYWORD_ONLY
-    } | {"label_shift": False}
-    given = {**problem.options, **({"encoder": problem.encoder} if problem.encoder else {})}
-    for name in given.keys() - allowed.keys():
-        raise ValueError(f"{where}: unknown option {name!r}: expected some of {', '.join(allowed)}.")
-    for name in (name for name, required in allowed.items() if required and name not in given):
-        raise ValueError(f"{where}: options lack {name!r}.")
     if not problem.novel:
         raise ValueError(f'{where}: set the new class, as in novel = ["returns"].')
     for novel in problem.novel:
         try:
-            build_problem(problem.dataset, problem.settings[0], novel, problem.seeds[0], data_dir, **given)
+            build_problem(
+                problem.dataset, problem.settings[0], novel, problem.seeds[0], data_dir, **problem.given
+            )
         except ValueError as error:
             raise ValueError(f"{where}, novel {novel}: {error}") from error
 

@@ -17,7 +17,6 @@ from openset.bench.runs import PlannedRun
 from openset.bench.spec import METRICS, REFERENCE
 from openset.bench.suite_tables import suite_table, suite_tests_table
 from openset.bench.table_formats import Cell, Section, Table, p_text
-from openset.registry import get_method
 from openset.shift.recipes import PAPER_SEEDS
 
 TESTABLE_SPLITS = 6
@@ -28,7 +27,10 @@ HEAD_QUANTITIES = {"recall": "target recall on validation rows", "fpr": "source 
                    "auroc": "AUROC", "auprc": "AUPRC", "oscr": "OSCR"}  # fmt: skip
 
 Heads = Sequence[Mapping[str, Any]]
-_SETTINGS_HEADINGS = ("dataset", "shift of", "new classes", "splits", "novel fraction", "in the paper")
+_SETTINGS_HEADINGS = (
+    *("dataset", "shift of", "new classes", "new subtypes", "paper's subtypes"),
+    *("splits", "novel fraction", "paper's fraction"),
+)
 
 
 def tables_of(results: Results) -> list[Table]:
@@ -117,8 +119,8 @@ def notes_of(results: Results) -> Iterator[str]:
     of_mcm = [planned.run for planned, _ in results.plan if planned.run.method == "mcm"]
     if any(not json.loads(run.options).get("names") for run in of_mcm):
         yield "mcm compares rows with the means of the known classes here, not with their names."
-    for name in results.spec.left_out:
-        yield f"Not in the table: {name}, which needs {get_method(name).needs}."
+    for name, needs in results.spec.needs_of_left_out.items():
+        yield f"Not in the table: {name}, which needs {needs}."
     missing = sum(stored is None for _, stored in results.plan)
     if missing:
         yield f"{missing} of {len(results.plan)} runs are not stored yet: the table shows the others."
@@ -250,24 +252,29 @@ def settings_table(results: Results) -> Table:
     for block in results.blocks:
         runs = planned_for[block.problem, block.x, block.setting]
         dataset = runs[0][0].run.dataset
-        fractions = {
-            planned.run.split: stored.result.metrics["novel_fraction"]
+        by_split = {
+            planned.run.split: stored.result.metrics
             for planned, stored in runs
             if stored is not None and not stored.result.failure
         }
-        printed = paper_figures(runs[0][0].paper, block.setting).get("novel_fraction", {})
+        printed = paper_figures(runs[0][0].paper, block.setting)
         texts = (
             block.name if block.x is None else f"{block.name}, at {block.x:g}",
             get_source(dataset).shift_of if block.setting == "shift" else "nothing",
-            str(len({novel for novel, _ in fractions})),
-            str(len(fractions)),
-            mean_and_sd(list(fractions.values())),
-            printed.get(dataset, ""),
+            str(len({novel for novel, _ in by_split})),
+            _new_subtypes(by_split),
+            printed.get("new_subtypes", {}).get(dataset, ""),
+            str(len(by_split)),
+            mean_and_sd([metrics["novel_fraction"] for metrics in by_split.values()]),
+            printed.get("novel_fraction", {}).get(dataset, ""),
         )
         title = "With shift" if block.setting == "shift" else "Without shift"
         sections.setdefault(title, []).append(tuple(map(Cell, texts)))
     of_paper = [line[-1].text for lines in sections.values() for line in lines]
-    notes = ["Novel fraction: share of the target, mean ± sd over splits."]
+    notes = [
+        "New subtypes: those of all new classes, in splits of one seed; the paper calls them novel classes. "
+        "Novel fraction: share of the target, mean ± sd over splits."
+    ]
     if any(text.endswith("?") for text in of_paper):
         notes.append("?: cannot be right: the paper's summary swaps CIFAR-100 and Amazon.")
     notes += notes_of(results)
@@ -277,3 +284,11 @@ def settings_table(results: Results) -> Table:
         tuple(Section(title, tuple(lines)) for title, lines in sections.items()),
         tuple(notes),
     )
+
+
+def _new_subtypes(by_split: Mapping[tuple[str, int], Mapping[str, float]]) -> str:
+    """The number of subtypes of all new classes; empty where runs were stored without it."""
+    if not all("new_subtypes" in metrics for metrics in by_split.values()):
+        return ""
+    of_class = {novel: metrics["new_subtypes"] for (novel, _), metrics in by_split.items()}
+    return f"{sum(of_class.values()):.0f}"

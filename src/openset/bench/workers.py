@@ -17,6 +17,7 @@ from itertools import islice
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 
+from openset._utils.downloads import are_downloads_allowed, downloads
 from openset.bench.execute import execute_on_one_thread
 from openset.bench.runs import Run, RunResult
 from openset.cluster.ray_cluster import ray_cluster
@@ -110,6 +111,12 @@ def _exit_with_parent() -> None:
     os._exit(1)
 
 
+def _execute_on_node(run: Run, data_dir: Path | None, allow_download: bool) -> RunResult:
+    """Carry out a run where the environment of the parent, which may allow downloads, is not inherited."""
+    with downloads(allow_download):
+        return execute_on_one_thread(run, data_dir)
+
+
 def ray_results(
     runs: Sequence[Run], data_dir: Path | None, jobs: int, on_start: Callable[[Run], None]
 ) -> Iterator[tuple[Run, RunResult]]:
@@ -119,8 +126,8 @@ def ray_results(
     the data folder at the same path. Needs the extra ``ray``.
     """
     with ray_cluster(jobs) as ray:
-        task = ray.remote(num_cpus=1, max_retries=ATTEMPTS - 1)(execute_on_one_thread)
-        pending = {task.remote(run, data_dir): run for run in runs}
+        task = ray.remote(num_cpus=1, max_retries=ATTEMPTS - 1)(_execute_on_node)
+        pending = {task.remote(run, data_dir, are_downloads_allowed()): run for run in runs}
         in_order = iter(runs)
         for run in islice(in_order, jobs):
             on_start(run)

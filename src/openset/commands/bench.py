@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from openset._utils.downloads import downloads
 from openset._utils.text import counted
 from openset.commands.console import FAILED, INTERRUPTED, helpful_errors
+from openset.commands.options import AllowDownload
 
 if TYPE_CHECKING:
     from openset.bench.results import Results
@@ -89,18 +91,21 @@ def _readiness(spec: Spec, data: Path | None) -> str:
     if missing:
         return f"needs --data with the files of {' and '.join(missing)}, see below"
     replaced = [f"{name} by {stand_in}" for name, stand_in in spec.stand_ins(data).items()]
-    on_stand_ins = f", on stand-ins ({', '.join(replaced)})" if replaced else ""
+    replaced += [f"{name} lacks {files}" for name, files in spec.partly_here(data).items()]
+    on_stand_ins = f", on stand-ins ({'; '.join(replaced)})" if replaced else ""
     return f"yes, {len(expand(spec, data))} runs{on_stand_ins}"
 
 
 @app.command("run")
 def run_command(
+    context: typer.Context,
     spec: SpecName,
     data: DataFolder = None,
     jobs: Annotated[int, typer.Option(min=1, help="Worker processes, one thread each.")] = 1,
     on: Annotated[Where, typer.Option(help="On this machine, or on a Ray cluster.")] = Where.local,
     store: StorePath = STORE,
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Try stored failures again.")] = False,
+    allow_download: AllowDownload = False,
 ) -> None:
     """Run an experiment and print its table; the same command continues an interrupted one.
 
@@ -116,12 +121,18 @@ def run_command(
     from openset.bench.sweep import check_available, sweep
 
     options: dict[str, Any] = {"data_dir": data, "jobs": jobs, "on": on.value, "retry_failed": retry_failed}
-    with helpful_errors(verbose=False):
+    with helpful_errors(verbose=False, context=context), downloads(allow_download):
         chosen = load_spec(spec)
         check_available(chosen, data)
         kept = Store(store)
+        missing = chosen.partly_here(data)
         for name, stand_in in chosen.stand_ins(data).items():
-            typer.echo(f"{name} is not in {data or '--data'}: using {stand_in} instead.", err=True)
+            lacks = (
+                f"{data} lacks {missing[name]} of {name}"
+                if name in missing
+                else f"{name} is not in {data or '--data'}"
+            )
+            typer.echo(f"{lacks}: using {stand_in} instead.", err=True)
         try:
             report = sweep(chosen, kept, **options, show_progress=True)
         except KeyboardInterrupt:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
@@ -9,6 +10,8 @@ from typing import Any
 from torch import Tensor, nn
 
 from openset._utils.params import check_integer, check_number
+from openset._utils.text import counted
+from openset.errors import FitWarning
 from openset.learn.bodies import BackboneBody
 from openset.learn.network import Network
 
@@ -31,6 +34,15 @@ class BackboneSchedule:
         check_number("learning_rate rate", self.rate, open_low=True)
         check_number("learning_rate decay", self.decay, high=1, open_low=True)
         check_integer("learning_rate warmup", self.warmup, low=0)
+
+    def check_length(self, n_steps: int) -> None:
+        """Warn if training ends before all learning rates have risen."""
+        if self.warmup >= n_steps:
+            message = (
+                f"learning_rate warmup={self.warmup} is not shorter than the training of {n_steps} steps, so the "
+                "learning rates hardly reach their values: give a shorter warm-up, or more max_steps."
+            )
+            warnings.warn(message, FitWarning, stacklevel=2)
 
     def factor(self, step: int) -> float:
         """The factor of all learning rates at a step, which is counted from 1.
@@ -90,7 +102,12 @@ def apply_schedule(network: Network, schedule: BackboneSchedule, learning_rate: 
             continue
         for module in body.copies:
             layers = layers_of(module)
-            n_frozen = len(layers) if schedule.freeze < 0 else min(schedule.freeze, len(layers))
+            n_frozen = len(layers) if schedule.freeze < 0 else schedule.freeze
+            if n_frozen > len(layers):
+                raise ValueError(
+                    f"learning_rate freeze={n_frozen} is not valid: the backbone has "
+                    f"{counted(len(layers), 'layer')}. Give fewer, or -1 to freeze all."
+                )
             frozen = [module] if n_frozen == len(layers) else layers[:n_frozen]
             for layer in frozen:
                 layer.requires_grad_(False)

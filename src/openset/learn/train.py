@@ -241,6 +241,7 @@ class _Run:
             weights = [parameter for group in groups for parameter in group]
         self.schedule = settings.backbone_schedule
         if self.schedule is not None:  # of a backbone, whose groups are never trained apart
+            self.schedule.check_length(self.max_steps)
             weights = apply_schedule(self.network, self.schedule, settings.learning_rate)
         self.rates = [group["lr"] for group in weights] if self.schedule is not None else []
         self.stepper = PrimalDual(

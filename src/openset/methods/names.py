@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from sklearn.preprocessing import normalize as to_unit_length
 
 from openset._utils.params import check_number, takes_parameters_of
+from openset._utils.text import readable
 from openset.base import OpenSetClassifier
 from openset.methods._presets import PRESETS
 from openset.problem import Problem, State
@@ -124,7 +125,7 @@ class ZOC(NameMatcher):
     candidate_embeddings : embeddings of names proposed for every row, (m, d): for instance a vocabulary
     decoder : folder of a caption decoder, which proposes names for each row (extra ``encoders``)
     text_encoder : folder of the text model that embeds proposed names, and the classes' names if
-        ``class_embeddings`` is None; needed with ``decoder``
+        ``class_embeddings`` is None (``shopping_dining`` is read as "shopping dining"); needed with ``decoder``
     scale : factor of the cosines, 100 in CLIP
 
     The other parameters are those of :class:`NameMatcher`.
@@ -188,8 +189,8 @@ class ZOC(NameMatcher):
         if self.class_embeddings is None and self.text_encoder is not None:
             from openset.features.captions import embed_names
 
-            names = [str(label) for label in self.classes_.tolist()]
-            return _check_vectors("text_encoder", embed_names(self.text_encoder, names), problem.X.shape[1])
+            vectors = embed_names(self.text_encoder, self._readable_classes())
+            return _check_vectors("text_encoder", vectors, problem.X.shape[1])
         return super()._name_vectors(problem)
 
     def _scores(self, rows: Vectors) -> Vectors:
@@ -202,8 +203,11 @@ class ZOC(NameMatcher):
             return self.candidates_
         from openset.features.captions import propose_embeddings
 
-        known = [str(label) for label in self.classes_.tolist()]
+        known = self._readable_classes()
         return propose_embeddings(self.decoder, str(self.text_encoder), rows, known)
+
+    def _readable_classes(self) -> list[str]:
+        return [readable(str(label)) for label in self.classes_.tolist()]
 
 
 def _check_vectors(name: str, given: Any, width: int, count: int | None = None) -> Vectors:

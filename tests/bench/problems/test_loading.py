@@ -9,7 +9,15 @@ import pytest
 
 from official_files import whole_cifar, write_amazon, write_cifar_binary, write_cifar_python
 from openset.bench.problems import build_problem, source_for
-from openset.bench.problems.loading import Encoding, forget_datasets, load, load_cifar, load_with_features
+from openset.bench.problems.loading import (
+    Encoding,
+    encoder_path,
+    forget_datasets,
+    load,
+    load_cifar,
+    load_with_features,
+)
+from openset.errors import ParameterError
 
 ROWS = {"train": 10, "test": 5}
 PARTS = whole_cifar(ROWS)
@@ -90,3 +98,13 @@ def test_an_encoding_has_the_settings_that_are_given(tmp_path, monkeypatch):
     load_with_features("amazon", tmp_path, Encoding.of("minilm", pooling="pooler", max_tokens=512))
     assert asked[0] == "minilm"
     assert (asked[1].settings["pooling"], asked[1].settings["max_tokens"]) == ("pooler", 512)
+
+
+def test_an_encoder_that_is_not_here_names_its_folder_and_the_option(tmp_path, monkeypatch):
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
+    local = tmp_path / "encoders" / "nothing-here"
+    with pytest.raises(ParameterError, match=rf"at {local}, or pass allow_download=True to download it\.$"):
+        encoder_path("nobody/nothing-here", tmp_path)
+    local.mkdir(parents=True)
+    assert encoder_path("nobody/nothing-here", tmp_path) == local
+    assert encoder_path("minilm", tmp_path) == "minilm"

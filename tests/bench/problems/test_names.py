@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from openset.bench.problems import problem_of
+from openset.bench.problems import ProblemSource, build_problem, problem_of, sources
 from openset.bench.problems.loading import OWN, Encoding
 from openset.bench.problems.names import vocabulary, with_names
 from openset.data.datasets.dataset import Dataset
@@ -53,6 +53,7 @@ def test_candidates_are_all_names_but_the_known_ones(problem, embedded, tmp_path
 
 
 def test_a_file_replaces_the_vocabulary(problem, embedded, tmp_path):
+    (tmp_path / "encoders" / "clip").mkdir(parents=True)
     assert len(vocabulary(tmp_path, DATA)) > 300
     (tmp_path / "vocabulary.txt").write_text("cat\n\nshark\ncat\n")
     assert vocabulary(tmp_path, DATA) == ["cat", "shark"]
@@ -90,3 +91,26 @@ def test_names_are_embedded_as_the_rows_are(problem, monkeypatch, tmp_path):
     data = replace(DATA, texts=np.array(["a", "b", "c"], object))
     with_names(problem, data, "people", Encoding.of(None, pooling="cls", max_tokens=64), tmp_path)
     assert [(settings["pooling"], settings["max_tokens"]) for settings in asked] == [("cls", 64)] * 2
+
+
+def test_the_user_s_vocabulary_counts_in_the_checksum_and_the_built_in_one_does_not(
+    problem, embedded, tmp_path, monkeypatch
+):
+    (tmp_path / "encoders" / "clip").mkdir(parents=True)
+
+    def build(setting, novel, seed, data_dir, *, names=True):
+        return with_names(problem, DATA, novel, Encoding("clip"), data_dir) if names else problem
+
+    monkeypatch.setitem(sources._SOURCES, "toy", ProblemSource("toy", build, "", ("baby",)))
+
+    def checksum(**options):
+        return build_problem("toy", "shift", "baby", 0, tmp_path, **options).manifest_checksum
+
+    plain, shifted = checksum(), checksum(label_shift=0.5)
+    assert plain == problem.manifest_checksum
+    found = {plain, shifted}
+    for names in ("cat", "cat\ndog"):
+        (tmp_path / "vocabulary.txt").write_text(names)
+        assert checksum(names=False) == plain
+        found |= {checksum(), checksum(label_shift=0.5)}
+    assert len(found) == 6

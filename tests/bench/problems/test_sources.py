@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from inspect import signature
 from types import SimpleNamespace
 
 import numpy as np
@@ -13,6 +14,9 @@ from openset.bench.problems import (
     problem_sources,
     register_source,
 )
+from openset.bench.problems.datasets import _cifar_problem
+from openset.shift import make_background_shift, make_subtype_shift, sentiment_shift, subtype_shift
+from openset.theory.problem import LinearGaussianProblem
 
 SMALL = {
     "digits": {},
@@ -91,3 +95,44 @@ def test_label_shift_thins_half_of_the_known_classes_and_keeps_the_novel_share()
     assert (made.y_test == -1).mean() == pytest.approx((plain.y_test == -1).mean(), abs=0.02)
     with pytest.raises(ValueError, match="needs two known classes"):
         build_problem("synthetic-subtypes", "shift", "novel", 0, label_shift=0.5)
+
+
+PASSED_TO = {
+    "amazon": sentiment_shift,
+    "sun397": subtype_shift,
+    "clinc150": subtype_shift,
+    "cifar100": _cifar_problem,
+    "cifar100-images": _cifar_problem,
+    "synthetic": make_background_shift,
+    "synthetic-subtypes": make_subtype_shift,
+    "linear-gaussian": LinearGaussianProblem,
+}
+
+
+def test_options_that_are_passed_on_are_parameters_of_what_takes_them():
+    passed_on = {source.name: source.passes_on for source in problem_sources() if source.passes_on}
+    assert passed_on.keys() == PASSED_TO.keys()
+    for name, options in passed_on.items():
+        assert set(options) <= signature(PASSED_TO[name]).parameters.keys(), name
+    takes_any = [
+        source.name
+        for source in problem_sources()
+        if any(p.kind is p.VAR_KEYWORD for p in signature(source.build).parameters.values())
+    ]
+    assert set(takes_any) == passed_on.keys()  # so every source says which options it has
+
+
+@pytest.mark.parametrize("source", problem_sources(), ids=lambda source: source.name)
+def test_every_source_refuses_options_that_it_does_not_have(source):
+    with pytest.raises(ValueError, match=r"unknown option 'novel_shar': expected some of .*label_shift"):
+        source.check_options(["novel_shar"])
+
+
+def test_options_are_checked_by_name():
+    get_source("cifar100").check_options(["cells", "names", "encoder", "copies", "known", "label_shift"])
+    with pytest.raises(ValueError, match=r"unknown option 'novel_shar': .* Did you mean 'novel_share'\?"):
+        get_source("cifar100").check_options(["novel_shar"])
+    with pytest.raises(ValueError, match="options lack 'label'"):
+        get_source("table").check_options(["file"])
+    anything = ProblemSource("mine", lambda setting, novel, seed, data_dir, **options: None, "", ())
+    anything.check_options(["whatever"])

@@ -27,6 +27,7 @@ PAPER_SIZES: dict[str, Any] = {
 }
 """Sizes of the paper's synthetic tables; the paper does not state N_S and N_T, see docs/theory.md."""
 N_TEST = 3000
+SIZES = ("n_source", "n_target", "n_features")
 
 
 def _digits(
@@ -104,13 +105,29 @@ def _solve_rule(method: str, problem: BenchProblem, *, n_test: int = N_TEST, **o
 
 SOURCES = (
     ProblemSource("digits", _digits, "scikit-learn's digits in three groups; 9 is new", novel=("9",)),
-    ProblemSource("synthetic", _synthetic, "Gaussian classes of subtypes", novel=("novel",)),
-    ProblemSource("synthetic-subtypes", _subtypes, "one Gaussian class of two subtypes (PU)", novel=("novel",)),
+    ProblemSource(
+        "synthetic",
+        _synthetic,
+        "Gaussian classes of subtypes",
+        novel=("novel",),
+        passes_on=(
+            *(*SIZES, "n_test", "n_classes", "n_subtypes", "novel_fraction"),
+            *("rare", "class_distance", "subtype_distance", "novel_distance", "resembles"),
+        ),
+    ),
+    ProblemSource(
+        "synthetic-subtypes",
+        _subtypes,
+        "one Gaussian class of two subtypes (PU)",
+        novel=("novel",),
+        passes_on=(*SIZES, "novel_fraction", "share", "subtype_distance", "novel_distance"),
+    ),
     ProblemSource(
         "linear-gaussian",
         _linear_gaussian,
         "the paper's synthetic problem, dd and color solved exactly",
         novel=("novel",),
+        passes_on=(*PAPER_SIZES, "theta", "novel_sign"),
         solve=_solve_rule,
         no_oracle="it need not be measured. Known rows have no noise along the novel mean, so whoever knows the "
         "distributions tells every new row: AUROC and AUPRC are 1 at every length and angle.",

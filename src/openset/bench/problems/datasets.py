@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,9 @@ STAND_IN_CATEGORIES = {
     "apparel": "Industrial_and_Scientific",
 }
 """The categories of the Amazon stand-in that are most like the paper's six, each with the one it replaces."""
+SUBTYPE_OPTIONS = ("known", "test_fraction", "n_novel_subtypes", "subtype_share", "novel_share")
+"""The options of :func:`openset.shift.subtype_shift` that a spec may set."""
+CIFAR_OPTIONS = ("without", "novel_share", "novel_fraction", "copies")
 CLINC_KNOWN = ("banking", "travel", "home", "work", "small_talk")
 SUN_KNOWN = ("indoor", "outdoor_manmade")
 
@@ -239,7 +243,8 @@ def _subtype_problem(
         random_state=seed,
         **recipe,
     )
-    return problem_from_split(features, split, stand_in_for=data.stand_in_for or "")
+    made = problem_from_split(features, split, stand_in_for=data.stand_in_for or "")
+    return replace(made, new_subtypes=len(split.manifest.label["novel"]["subtype"]))
 
 
 def _cifar(
@@ -343,6 +348,7 @@ SOURCES = (
         _amazon,
         "Amazon Reviews 2018, sentiment flips",
         novel=PAPER_CATEGORIES,
+        passes_on=("n_train", "n_test"),
         shift_of="sentiment",
         files=tuple(  # not those of the products, meta_*.json.gz
             f"amazon_reviews/{name}*.json* or amazon_reviews/reviews_{name}*.json*" for name in PAPER_CATEGORIES
@@ -367,6 +373,7 @@ SOURCES = (
         _sun397,
         "SUN397, indoor classes of subtypes",
         novel=NATURAL_GROUPS,
+        passes_on=SUBTYPE_OPTIONS,
         files=("SUN397",),
         stand_in="sun",
         prepare=_encode_first("sun397"),
@@ -386,6 +393,7 @@ SOURCES = (
         _clinc,
         "CLINC150 queries, domains of intents",
         novel=("credit_cards", "kitchen_and_dining", "auto_and_commute"),
+        passes_on=(*SUBTYPE_OPTIONS, "novel_fraction"),
         files=("clinc150/queries.parquet",),
         prepare=_encode_first("clinc150"),
     ),
@@ -394,6 +402,7 @@ SOURCES = (
         _cifar,
         "CIFAR-100, frozen features",
         novel=CIFAR_NOVEL,
+        passes_on=CIFAR_OPTIONS,
         files=(" or ".join(CIFAR_FILES),),
         prepare=_encode_cifar,
         caveat="classes, seeds and shares are the paper's, the features are not: they come from a network that "
@@ -405,6 +414,7 @@ SOURCES = (
         _cifar_images,
         "CIFAR-100 images, for methods with a backbone",
         novel=CIFAR_NOVEL,
+        passes_on=CIFAR_OPTIONS,
         files=(" or ".join(CIFAR_FILES),),
         no_oracle="methods learn their features from the images. A linear classifier of pixels would tell "
         "nothing of such features, and a network with the true labels would have to be trained for every split. "

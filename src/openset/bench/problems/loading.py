@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from openset.data.datasets.amazon import PAPER_CATEGORIES
 from openset.data.datasets.cifar100 import SUPERCLASSES
 from openset.data.datasets.dataset import Dataset
+from openset.errors import Parameter, ParameterError
 from openset.shift.recipes import CIFAR_SUPERCLASSES
 
 PER_SENTIMENT = 750
@@ -139,6 +140,19 @@ def with_settings(encoder: str | Path, settings: Mapping[str, Any]) -> Any:
 
 
 def encoder_path(name: str, data_dir: Path) -> str | Path:
-    """The folder of that name in ``encoders`` of the data folder if there is one, else the name."""
+    """The folder of that name in ``encoders`` of the data folder if there is one, else the name.
+
+    Raise if it is the name of a model on a hub that is not here, and may not be downloaded.
+    """
+    from openset.features.model_files import PACKAGED, model_directory
+
     local = data_dir / "encoders" / name.rpartition("/")[2]
-    return local if local.is_dir() else name
+    if local.is_dir():
+        return local
+    try:
+        if name not in PACKAGED:
+            model_directory(name)
+    except ParameterError as error:
+        advice = f"the model {name!r} is not here: put its folder at {local}, or pass "
+        raise ParameterError(advice, Parameter("allow_download", True), " to download it.") from error
+    return name

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from openset._utils.text import readable
 from openset.bench.problems.loading import Encoding, encoder_path, with_settings
 from openset.bench.problems.sources import BenchProblem
 from openset.data.datasets.cifar100 import SUPERCLASSES
@@ -21,23 +22,21 @@ VOCABULARY_FILE = "vocabulary.txt"
 """In the data folder, one name a line: replaces the vocabulary below."""
 
 
-def readable(name: str) -> str:
-    """A label as a person would say it.
-
-    >>> readable("/b/bakery/shop"), readable("fruit_and_vegetables")
-    ('bakery shop', 'fruit and vegetables')
-    """
-    parts = [part for part in name.split("/") if len(part) > 1]
-    return " ".join(parts).replace("_", " ")
+def own_vocabulary(data_dir: Path) -> list[str] | None:
+    """The candidate names in the user's file; None without the file."""
+    file = data_dir / VOCABULARY_FILE
+    if not file.is_file():
+        return None
+    names = [line.strip() for line in file.read_text("utf-8").splitlines()]
+    return list(dict.fromkeys(name for name in names if name))
 
 
 def vocabulary(data_dir: Path, data: Dataset) -> list[str]:
-    """Candidate names: the user's file, else those of the dataset's own classes and subtypes for texts, and for
-    images all categories of SUN397's hierarchy and classes of CIFAR-100."""
-    file = data_dir / VOCABULARY_FILE
-    if file.is_file():
-        names = [line.strip() for line in file.read_text("utf-8").splitlines()]
-        return list(dict.fromkeys(name for name in names if name))
+    """Candidate names: the user's, else those of the dataset's own classes and subtypes for texts, and for images
+    all categories of SUN397's hierarchy and classes of CIFAR-100."""
+    own = own_vocabulary(data_dir)
+    if own is not None:
+        return own
     if data.texts is not None:
         return sorted({readable(name) for name in _names_in(data)})
     scenes = [s for level in sun397_hierarchy("full").values() for group in level.values() for s in group]
@@ -70,7 +69,19 @@ def with_names(
         embed = partial(_embed_texts, with_settings(folder, dict(encoding.settings)))
     by_class = dict(zip(classes, embed([readable(str(name)) for name in classes]), strict=True))
     names = {"class_embeddings": by_class, "candidate_embeddings": embed(candidates)}
-    return replace(problem, names=names)
+    return replace(problem, names=names, own_vocabulary=tuple(own_vocabulary(data_dir) or ()))
+
+
+def with_decoder_folders(
+    parameters: Mapping[str, Any], encoder: str | None, data_dir: Path | None
+) -> dict[str, Any]:
+    """The parameters of a method with a caption decoder: its models are looked for where encoders are.
+
+    What it proposes is embedded by the text model of the problem's encoder, unless the parameters name another.
+    """
+    given = {"text_encoder": encoder, **parameters}
+    models = {name: given[name] for name in ("decoder", "text_encoder") if given[name]}
+    return {**given, **{name: str(encoder_path(model, data_dir or Path())) for name, model in models.items()}}
 
 
 def _names_in(data: Dataset) -> set[str]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from inspect import signature
 from pathlib import Path
 from typing import Any, Literal
 
@@ -12,9 +13,12 @@ from numpy.typing import NDArray
 
 from openset._utils.hashing import arrays_sha256
 from openset._utils.params import check_choice, check_number
+from openset._utils.text import did_you_mean
 
 Setting = Literal["shift", "no-shift"]
 SETTINGS: tuple[Setting, ...] = ("shift", "no-shift")
+OPTIONS_OF_ALL = ("label_shift",)
+"""The options that every dataset takes: those of :func:`build_problem`."""
 
 
 @dataclass(frozen=True)
@@ -31,11 +35,16 @@ class BenchProblem:
     novel_fraction: float
     novel_label: Any
     manifest_checksum: str
-    """Equal if and only if two problems have the same rows in the same order."""
+    """Equal if and only if two problems have the same rows in the same order, and the same vocabulary where it is
+    the user's own."""
     stand_in_for: str = ""
     """The dataset of the paper that this one replaces; empty if it replaces none."""
     names: Mapping[str, Any] = field(default_factory=dict)
     """Embeddings of class names and of other names, as parameters of the methods that compare with names."""
+    new_subtypes: int = 1
+    """How many subtypes the new class has here."""
+    own_vocabulary: tuple[str, ...] = ()
+    """The names in the user's own file, if it was used."""
 
     def rows_for(self, takes: str) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
         """Source, target and test rows for a method that takes a table, cells or names: of cells, a table has the
@@ -61,6 +70,8 @@ class ProblemSource:
     about: str
     novel: tuple[str, ...]
     files: tuple[str, ...] = ()
+    passes_on: tuple[str, ...] = ()
+    """The options that ``build`` takes as ``**options``; without them it may take any."""
     stand_in: str = ""
     shift_of: str = "subtypes"
     """What has other shares in target than in source."""
@@ -80,6 +91,20 @@ class ProblemSource:
     is_user_data: bool = False
     """Whether the options name the user's own file. A sweep then builds a split of each new class first, so that
     a wrong option is reported once and not by every run."""
+
+    def check_options(self, given: Iterable[str]) -> None:
+        """Raise unless these are options of ``build``, with all that it needs: each of its runs would fail."""
+        parameters = signature(self.build).parameters.values()
+        needed = {p.name: p.default is p.empty for p in parameters if p.kind is p.KEYWORD_ONLY}
+        needed |= dict.fromkeys((*self.passes_on, *OPTIONS_OF_ALL), False)
+        names = set(given)
+        takes_any = not self.passes_on and any(p.kind is p.VAR_KEYWORD for p in parameters)
+        for name in () if takes_any else sorted(names - needed.keys()):
+            raise ValueError(
+                f"unknown option {name!r}: expected some of {', '.join(needed)}.{did_you_mean(name, needed)}"
+            )
+        for name in (name for name, is_needed in needed.items() if is_needed and name not in names):
+            raise ValueError(f"options lack {name!r}.")
 
     def missing_files(self, data_dir: Path | None) -> list[str]:
         """Those of ``files`` that are not in the data folder."""
@@ -155,7 +180,12 @@ def build_problem(
     """
     check_choice("setting", setting, SETTINGS)
     problem = get_source(dataset).build(setting, novel, seed, data_dir, **options)
-    return problem if label_shift is None else with_label_shift(problem, label_shift, seed)
+    if label_shift is not None:
+        problem = with_label_shift(problem, label_shift, seed)
+    if not problem.own_vocabulary:
+        return problem
+    names = np.array(problem.own_vocabulary)
+    return replace(problem, manifest_checksum=arrays_sha256(np.array(problem.manifest_checksum), names))
 
 
 def problem_from_split(rows: NDArray[Any], split: Any, *, stand_in_for: str = "") -> BenchProblem:
@@ -240,7 +270,8 @@ def _with_rows(problem: BenchProblem, target: NDArray[np.intp], test: NDArray[np
         problem.y_test[test],
         problem.novel_label,
     )
-    return replace(made, stand_in_for=problem.stand_in_for, names=problem.names)
+    kept = {name: getattr(problem, name) for name in ("stand_in_for", "names", "new_subtypes", "own_vocabulary")}
+    return replace(made, **kept)
 
 
 def problem_of(

@@ -90,6 +90,7 @@ def encode_cells(
     encoder: str | Path = LITE,
     *,
     cells: int = 3,
+    device: str = "cpu",
     batch_size: int = 32,
     cache: Cache = True,
     progress: bool = True,
@@ -98,12 +99,13 @@ def encode_cells(
 
     The encoder's last feature map is averaged to ``cells`` × ``cells`` cells, row by row. The mean of an
     EfficientNet's or ResNet's cells is the vector that :func:`encode_images` returns, if the map divides evenly.
+    ``device`` is where torch computes.
 
     >>> import numpy as np
     >>> encode_cells(np.zeros((2, 32, 32, 3), np.uint8), cells=2, cache=False, progress=False).shape
     (2, 4, 1280)
     """
-    ready = ImageEncoder(encoder, cells=cells)
+    ready = ImageEncoder(encoder, cells=cells, device=device)
     flat = encode_images(images, ready, batch_size=batch_size, cache=cache, progress=progress)
     return flat.reshape(len(flat), cells**2, -1)
 

@@ -50,9 +50,7 @@ def test_names_are_embedded_in_their_prompt(clip_text):
 
 def test_a_model_that_is_no_clip_is_told(bert, vision):
     for folder, kind in ((bert, "bert"), (vision["vit"], "vit"), (vision["clip_vision"], "clip_vision_model")):
-        with pytest.raises(
-            ValueError, match=f"type '{kind}', not a CLIP.*pass as encoder .*clip-vit"
-        ):
+        with pytest.raises(ValueError, match=f"type '{kind}', not a CLIP.*pass as encoder .*clip-vit"):
             embed_names(str(folder), ["cat"])
 
 

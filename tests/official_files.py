@@ -158,3 +158,39 @@ def write_amazon(folder, per_sentiment, seed=0):
                 }
                 file.write(json.dumps(review) + "\n")
     return folder
+
+
+def random_resnet(kind, depths, width=8, seed=0):
+    """A small ResNet of torchvision: random tensors under its names and of its shapes."""
+    import torch
+
+    random = torch.Generator().manual_seed(seed)
+    tensors = {}
+
+    def convolution(name, n_in, n_out, size):
+        tensors[f"{name}.weight"] = (
+            torch.randn(n_out, n_in, size, size, generator=random) / (n_in * size**2) ** 0.5
+        )
+
+    def norm(name, n):
+        for parameter in ("weight", "bias", "running_mean", "running_var"):
+            tensors[f"{name}.{parameter}"] = 0.5 + torch.rand(n, generator=random)
+
+    convolution("conv1", 3, width, 7)
+    norm("bn1", width)
+    n_in = width
+    for stage, depth in enumerate(depths):
+        inner = width * 2**stage
+        n_out = inner * (4 if kind == "bottleneck" else 1)
+        sizes = {"bottleneck": (1, 3, 1), "basic": (3, 3)}[kind]
+        for block in range(depth):
+            name = f"layer{stage + 1}.{block}"
+            widths = [n_in, *[inner] * (len(sizes) - 1), n_out]
+            for number, size in enumerate(sizes, start=1):
+                convolution(f"{name}.conv{number}", widths[number - 1], widths[number], size)
+                norm(f"{name}.bn{number}", widths[number])
+            if block == 0 and (stage or n_in != n_out):
+                convolution(f"{name}.downsample.0", n_in, n_out, 1)
+                norm(f"{name}.downsample.1", n_out)
+            n_in = n_out
+    return tensors | {"fc.weight": torch.randn(5, n_in), "fc.bias": torch.zeros(5)}

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
+from official_files import random_resnet
 from openset.bench.problems import get_source
 from openset.bench.provenance import code_version
 from openset.bench.runs import RunResult
@@ -281,3 +282,19 @@ def test_the_commands_import_nothing_heavy():
     heavy = "{'matplotlib', 'numpy', 'scipy', 'sklearn', 'torch', 'ray', 'pyarrow'}"
     code = f"import sys, openset.commands.bench; sys.exit(str({heavy} & set(sys.modules) or '') or None)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_an_encoder_of_torchvisions_weights_is_found_under_its_name(tmp_path):
+    import torch
+
+    from openset.bench.problems.loading import encoder_path
+    from openset.features import ImageEncoder
+
+    torch.save(random_resnet("basic", (1, 1, 1, 1)), tmp_path / "resnet18-tiny.pth")
+    for options, name in (((), "resnet18-tiny"), (("--name", "resnet-50"), "microsoft/resnet-50")):
+        result = run("encoder", tmp_path / "resnet18-tiny.pth", "--data", tmp_path, *options)
+        assert result.exit_code == 0, result.output
+        assert f'encoder = "{name.rpartition("/")[2]}"' in one_line(result.output)
+        assert ImageEncoder(encoder_path(name, tmp_path)).dimension == 64
+    again = run("encoder", tmp_path / "resnet18-tiny.pth", "--data", tmp_path)
+    assert again.exit_code != 0 and "exists already: remove it" in one_line(again.output)

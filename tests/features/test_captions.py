@@ -48,6 +48,12 @@ def test_names_are_embedded_in_their_prompt(clip_text):
     np.testing.assert_allclose(embed_names(clip_text, ["cat", "big house"])[:1], expected, atol=1e-5)
 
 
+def test_a_model_that_is_no_clip_is_told(bert, vision):
+    for folder, kind in ((bert, "bert"), (vision["vit"], "vit"), (vision["clip_vision"], "clip_vision_model")):
+        with pytest.raises(ValueError, match=f"type '{kind}', not a CLIP.*pass as encoder .*clip-vit"):
+            embed_names(str(folder), ["cat"])
+
+
 def test_proposals_are_the_likeliest_tokens_of_a_greedy_caption(decoder):
     import torch
     from transformers import AutoTokenizer, BertGenerationDecoder

@@ -1,12 +1,16 @@
 from __future__ import annotations
 
 import io
+import weakref
 import zipfile
 
 import numpy as np
 import pytest
 from PIL import Image
 
+from openset._utils.arrays import as_objects
+from openset.data import ImageFiles
+from openset.data.readers.images import upright_image
 from openset.features import ImageEncoder, encode_cells, encode_images
 from openset.features.images import centre_square, patches
 
@@ -97,6 +101,74 @@ def test_grey_transparent_and_turned_images_are_seen_upright_in_colour(vision, p
     turned.save(tmp_path / "turned.png", exif=exif)
     features = encoded([pictures[0], clear, tmp_path / "turned.png"], vision["resnet"])
     assert np.array_equal(features[0], features[1]) and np.array_equal(features[0], features[2])
+
+
+@pytest.fixture
+def image_files(tmp_path):
+    """Twelve photographs, some of them turned by their EXIF data, in a folder and in a zip archive."""
+    random = np.random.default_rng(1)
+    with zipfile.ZipFile(tmp_path / "all.zip", "w") as archive:
+        for i in range(12):
+            photograph = Image.fromarray(random.integers(0, 256, (40, 60, 3), dtype=np.uint8))
+            exif = photograph.getexif()
+            exif[0x0112] = 1 + i % 8
+            photograph.save(tmp_path / f"{i}.jpg", exif=exif)
+            archive.write(tmp_path / f"{i}.jpg", f"{i}.jpg")
+    names = as_objects([f"{i}.jpg" for i in range(12)])
+    return ImageFiles(tmp_path, names), ImageFiles(tmp_path / "all.zip", names)
+
+
+@pytest.fixture
+def decoded(monkeypatch):
+    """How many files were decoded, and the most of these images that were in memory at once."""
+    images, counts = [], {"all": 0, "most": 0}
+
+    def decode(data):
+        image = upright_image(data)
+        images.append(weakref.ref(image))
+        counts["all"] += 1
+        counts["most"] = max(counts["most"], sum(found() is not None for found in images))
+        return image
+
+    monkeypatch.setattr("openset.features.images.upright_image", decode)
+    return counts
+
+
+def test_files_give_the_features_and_cache_entries_of_their_paths(vision, image_files):
+    folder, _ = image_files
+    encoder = ImageEncoder(vision["resnet"])
+    paths = [folder.root / name for name in folder.paths]
+    features = encoded(paths, encoder)
+    for images in image_files:
+        assert np.array_equal(encoded(images, encoder), features)
+        assert [encoder.key(file, 0) for file in images.files] == [encoder.key(path, 0) for path in paths]
+    assert np.array_equal(encoded(list(folder), encoder), features), "pixels are upright as well"
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_files_are_decoded_batch_by_batch_and_only_if_they_are_not_cached(
+    vision, image_files, decoded, tmp_path, packed
+):
+    images, cache = image_files[packed], tmp_path / "cache"
+    first = encode_images(images[:10], vision["resnet"], batch_size=2, cache=cache, progress=False)
+    assert decoded["all"] == 10 and 0 < decoded["most"] <= 4, "two batches: one is decoded ahead"
+    whole = encode_images(images, vision["resnet"], batch_size=2, cache=cache, progress=False)
+    assert decoded["all"] == 12 and np.array_equal(whole[:10], first)
+    encode_images(images, vision["resnet"], batch_size=2, cache=cache, progress=False)
+    assert decoded["all"] == 12
+
+
+def test_a_file_that_cannot_be_encoded_is_told_with_its_row_and_path(vision, image_files, tmp_path):
+    (tmp_path / "2.jpg").write_bytes(b"no image")
+    (tmp_path / "5.jpg").unlink()
+    folder, archive = image_files
+    with pytest.raises(ValueError, match=r"row 1 \(.*2.jpg\): not a readable image"):
+        encoded(folder[[0, 2]], vision["resnet"])
+    with pytest.raises(ValueError, match="row 1: cannot read the image .*5.jpg: No such file"):
+        encoded(folder[[0, 5]], vision["resnet"])
+    absent = ImageFiles(archive.root, as_objects(["absent.jpg"]))
+    with pytest.raises(ValueError, match="row 0: cannot read the image .*all.zip/absent.jpg: No such file"):
+        encoded(absent, vision["resnet"])
 
 
 def test_unreadable_images_are_told_with_their_row(vision, pictures, tmp_path):

@@ -59,6 +59,12 @@ def check_numbers(name: str, values: Any, expected: str, *, high: float = math.i
             raise ParameterError(Parameter(name), f" {error}") from None
 
 
+def check_list(name: str, value: Any) -> None:
+    """Raise where ``value`` is one text: as a list it would be its letters."""
+    if isinstance(value, str):
+        _refuse(name, value, f"a list, such as [{value!r}]")
+
+
 def check_choice(name: str, value: Any, choices: Iterable[Any]) -> None:
     """Raise unless ``value`` is one of the choices."""
     allowed = list(choices)

@@ -312,6 +312,24 @@ def adopt_command(
         typer.echo(f"{store} has no runs of older code that {spec} lacks.")
 
 
+@app.command("encoder")
+def encoder_command(
+    weights: Annotated[Path, typer.Argument(metavar="WEIGHTS", help="A ResNet of torchvision: resnet50-….pth.")],
+    data: Annotated[Path, typer.Option("--data", help="Folder with the datasets.")],
+    name: Annotated[str | None, typer.Option(help="Its name in specs; that of the file by default.")] = None,
+) -> None:
+    """Make an encoder of the data folder from a ResNet of torchvision, such as the paper's ResNet50.
+
+    Example: openset bench encoder resnet50-0676ba61.pth --data DATA --name resnet-50
+    """
+    from openset.features.torchvision_resnet import save_torchvision_resnet
+
+    folder = data / "encoders" / (name or weights.stem)
+    with helpful_errors(verbose=False):
+        save_torchvision_resnet(weights, folder)
+    typer.echo(f'{folder} was written: in a spec, encoder = "{folder.name}".', err=True)
+
+
 def _results(spec: str, store: Path, code: str | None, data: Path | None) -> Results:
     from openset.bench.results import results_of
     from openset.bench.spec import load_spec

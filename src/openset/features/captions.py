@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from openset._utils.extras import require
-from openset.features.model_files import LOCAL, load_pretrained, model_directory
+from openset.features.model_files import LOCAL, load_pretrained, model_directory, read_json
 
 PROMPT = "This is a photo of a {}"
 _BATCH = 64
@@ -104,6 +104,12 @@ def _word(tokenizer: Any, token: int) -> str:
 
 @lru_cache(maxsize=1)
 def _text_model(folder: str) -> tuple[Any, Any]:
+    kind = read_json(model_directory(folder) / "config.json").get("model_type")
+    if kind not in ("clip", "clip_text_model"):
+        raise ValueError(
+            f"{folder} is a model of type {kind!r}, not a CLIP. Names and images can be compared by a CLIP only: "
+            "pass as encoder the folder or hub name of one, such as openai/clip-vit-base-patch32."
+        )
     return _tokenizer_and_model(folder, "CLIPTextModelWithProjection")
 
 

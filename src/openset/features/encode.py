@@ -11,6 +11,7 @@ import numpy as np
 
 from openset._utils.progress import progress_bar
 from openset._utils.threads import one_ahead
+from openset.data.readers.images import ImageFiles
 from openset.features.base import Encoder, Features
 from openset.features.cache import FeatureCache, NoCache, OpenCache
 from openset.features.images import LITE, ImageEncoder
@@ -69,7 +70,8 @@ def encode_images(
 ) -> Features:
     """Features of images (paths, encoded bytes, uint8 arrays, PIL images), float32, one row each, in their order.
 
-    The other arguments are those of :func:`encode_texts`.
+    Paths and :class:`~openset.data.ImageFiles` are decoded batch by batch, and only where the cache lacks their
+    rows. The other arguments are those of :func:`encode_texts`.
 
     >>> import numpy as np
     >>> encode_images(np.zeros((2, 32, 32, 3), np.uint8), cache=False, progress=False).shape
@@ -78,7 +80,9 @@ def encode_images(
     if isinstance(images, str | Path | bytes):
         raise ValueError("images is one path or one image; pass a list of images")
     ready = encoder if isinstance(encoder, ImageEncoder) else ImageEncoder(encoder)
-    return encode(_as_list(images), ready, batch_size=batch_size, cache=cache, progress=progress)
+    # a list of all images would have the pixels of all in memory
+    items = images.files if isinstance(images, ImageFiles) else _as_list(images)
+    return encode(items, ready, batch_size=batch_size, cache=cache, progress=progress)
 
 
 def encode_cells(
@@ -86,6 +90,7 @@ def encode_cells(
     encoder: str | Path = LITE,
     *,
     cells: int = 3,
+    device: str = "cpu",
     batch_size: int = 32,
     cache: Cache = True,
     progress: bool = True,
@@ -94,12 +99,13 @@ def encode_cells(
 
     The encoder's last feature map is averaged to ``cells`` × ``cells`` cells, row by row. The mean of an
     EfficientNet's or ResNet's cells is the vector that :func:`encode_images` returns, if the map divides evenly.
+    ``device`` is where torch computes.
 
     >>> import numpy as np
     >>> encode_cells(np.zeros((2, 32, 32, 3), np.uint8), cells=2, cache=False, progress=False).shape
     (2, 4, 1280)
     """
-    ready = ImageEncoder(encoder, cells=cells)
+    ready = ImageEncoder(encoder, cells=cells, device=device)
     flat = encode_images(images, ready, batch_size=batch_size, cache=cache, progress=progress)
     return flat.reshape(len(flat), cells**2, -1)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import math
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 
 from openset._utils.extras import require
 from openset._utils.params import check_integer
+from openset.data.readers.images import ImageFile, upright_image
 from openset.features.base import Batch, Encoder
 from openset.features.model_files import LOCAL, load_pretrained, model_directory, model_files, read_json
 
@@ -36,7 +36,7 @@ class LoadedModel(NamedTuple):
 
 
 class ImageEncoder(Encoder):
-    """From images to features. An image is a path, encoded bytes, a uint8 array or a PIL image.
+    """From images to features. An image is a path, a file, encoded bytes, a uint8 array or a PIL image.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ class ImageEncoder(Encoder):
         return np.zeros((8, 8, 3), dtype=np.uint8)
 
     def _content(self, item: object, row: int) -> bytes:
-        if isinstance(item, str | Path | bytes):
+        if isinstance(item, str | Path | ImageFile | bytes):
             return b"file\0" + _encoded(item, row)
         image = read_image(item, row)
         return b"pixels\0%dx%d\0" % image.size + image.tobytes()
@@ -131,22 +131,21 @@ def read_image(item: object, row: int) -> Image:
         return ImageOps.exif_transpose(item).convert("RGB")
     data = _encoded(item, row)
     try:
-        with Image.open(io.BytesIO(data)) as image:
-            return ImageOps.exif_transpose(image).convert("RGB")
-    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
-        where = f" ({item})" if isinstance(item, str | Path) else ""
+        return upright_image(data)
+    except Exception as error:  # Pillow's plugins raise errors of many types for damaged files
+        where = "" if isinstance(item, bytes) else f" ({item})"
         raise ValueError(f"row {row}{where}: not a readable image: {error}") from error
 
 
 def _encoded(item: object, row: int) -> bytes:
     if isinstance(item, bytes):
         return item
-    if not isinstance(item, str | Path):
+    if not isinstance(item, str | Path | ImageFile):
         raise ValueError(
             f"row {row}: expected a path, bytes, a uint8 array or a PIL image, got {type(item).__name__}"
         )
     try:
-        return Path(item).read_bytes()
+        return (Path(item) if isinstance(item, str) else item).read_bytes()
     except OSError as error:
         raise ValueError(f"row {row}: cannot read the image {item}: {error.strerror}") from error
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from openset._utils.params import check_integer, check_number
+from openset._utils.params import check_integer, check_list, check_number
 from openset.shift.columns import Columns, matches, open_set_labels, require
 from openset.shift.content import first_of_each
 from openset.shift.manifest import PARTS, Manifest, Rows, column_checksum, encode_rows
@@ -77,6 +77,7 @@ def known_classes(
     name: str, column: NDArray[Any], known: Sequence[Any] | None, novel: Sequence[Any]
 ) -> list[Any]:
     """The known classes, sorted: the given ones, which must all be there, else all that are not new."""
+    check_list("known", known)
     if known is None:
         classes = [label for label in np.unique(column).tolist() if label not in novel]
     else:

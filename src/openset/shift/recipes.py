@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from openset._utils.params import check_flag, check_integer, check_number
+from openset._utils.params import check_flag, check_integer, check_list, check_number
 from openset.shift.columns import Columns, as_columns, matches, require
 from openset.shift.draw import (
     Pools,
@@ -271,6 +271,7 @@ def _novel_subtypes(
     check_number("subtype_share", share, high=1, optional=True)
     if (group is None) == (subtypes is None):
         raise ValueError("give either novel_group or novel_subtypes: one of the two tells what is new.")
+    check_list("novel_subtypes", subtypes)
     if subtypes is not None:
         return {"subtype": require("subtype", columns["subtype"], subtypes)}
     groups = require("group", columns["group"], [group])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 from dataclasses import replace
+from hashlib import sha256
 
 import numpy as np
 import pytest
@@ -145,6 +146,73 @@ def test_official_reviews_are_encoded_by_a_model_of_the_data_folder(official_ama
     assert set(problem.y) == set(PAPER_CATEGORIES) - {"Software"}
     assert problem.novel_fraction == pytest.approx(0.1, abs=0.01)
     assert counted_encoder == [(str(official_amazon / "encoders" / "roberta-base"), False)]
+
+
+@pytest.fixture
+def amazon_with_copies(tmp_path):
+    """Official files in which every review is there twice; all texts differ otherwise."""
+    folder = tmp_path / "amazon_reviews"
+    folder.mkdir()
+    for category in PAPER_CATEGORIES:
+        with gzip.open(folder / f"{category}_5.json.gz", "wt") as file:
+            for i in range(160):
+                review = {"overall": 5.0 if i % 2 else 1.0, "reviewText": f"{category} review {i // 4} {i % 2}"}
+                file.write(json.dumps(review) + "\n")
+    return tmp_path
+
+
+@pytest.fixture
+def texts_as_features(monkeypatch):
+    def encode(texts, encoder, *, progress):
+        return np.array([[int.from_bytes(sha256(text.encode()).digest()[:3])] for text in texts], np.float32)
+
+    monkeypatch.setattr("openset.features.encode_texts", encode)
+
+
+def in_two_parts(problem):
+    source, target, test = (set(rows.ravel().tolist()) for rows in (problem.X, problem.X_target, problem.X_test))
+    return source & target | source & test | target & test
+
+
+def test_copies_of_a_review_are_dropped_unless_they_are_asked_for(amazon_with_copies, texts_as_features):
+    options = {"novel_fraction": 0.1}
+    made = build_problem("amazon", "shift", "Software", 0, amazon_with_copies, **options)
+    assert in_two_parts(made) == set()
+    with_copies = build_problem("amazon", "shift", "Software", 0, amazon_with_copies, copies=True, **options)
+    assert in_two_parts(with_copies) and len(with_copies.X) > 1.5 * len(made.X)
+
+
+def test_copies_of_a_scene_are_dropped_unless_they_are_asked_for(monkeypatch, tmp_path):
+    names = [f"{level}{i}" for level in ("indoor", "outdoor_manmade") for i in range(3)] + ["desert"]
+    scenes = Dataset(
+        "sun_scenes", "", "", np.array([name.rstrip("012") for name in np.repeat(names, 40)]),
+        subtype=np.repeat(names, 40), features=np.repeat(np.arange(140.0), 2)[:, None],
+    )  # fmt: skip
+    monkeypatch.setattr("openset.data.datasets.catalogue.load_dataset", lambda name, path, **options: scenes)
+    made = build_problem("sun", "shift", "desert", 0, tmp_path)
+    with_copies = build_problem("sun", "shift", "desert", 0, tmp_path, copies=True)
+    assert in_two_parts(made) == set() and in_two_parts(with_copies)
+
+
+def test_a_new_class_that_is_not_there_is_told_with_those_that_are(official_amazon, counted_encoder):
+    with pytest.raises(ValueError, match="novel='Books' is not valid: expected one of 'Digital_Music', 'Indus"):
+        build_problem("amazon", "shift", "Books", 0, official_amazon)
+    assert counted_encoder == [], "nothing is encoded before"
+
+
+def test_a_new_class_of_the_stand_in_that_is_not_there_is_told(shared_data):
+    with pytest.raises(ValueError, match="novel='Books' is not valid: expected one of 'apparel'"):
+        build_problem("amazon-fdu-mtl", "shift", "Books", 0, shared_data)
+    with pytest.raises(ValueError, match="no novel_fraction for 'books', only for Musical_Instruments"):
+        build_problem("amazon-fdu-mtl", "shift", "books", 0, shared_data)
+    others = build_problem("amazon-fdu-mtl", "shift", "books", 0, shared_data, novel_fraction=0.1)
+    assert len(set(others.y)) == 6
+
+
+@pytest.mark.parametrize("option", ["known", "without"])
+def test_one_class_must_be_in_a_list(shared_data, option):
+    with pytest.raises(ValueError, match=f"{option}='flowers' is not valid: expected a list"):
+        build_problem("cifar100-images", "shift", "baby", 0, shared_data, **{option: "flowers"})
 
 
 def test_encoding_happens_once_and_before_the_runs(official_amazon, counted_encoder, tmp_path, monkeypatch):

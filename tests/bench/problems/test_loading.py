@@ -108,3 +108,26 @@ def test_an_encoder_that_is_not_here_names_its_folder_and_the_option(tmp_path, m
     local.mkdir(parents=True)
     assert encoder_path("nobody/nothing-here", tmp_path) == local
     assert encoder_path("minilm", tmp_path) == "minilm"
+
+
+def test_an_encoder_computes_on_the_device_asked_for(tmp_path, monkeypatch):
+    write_amazon(tmp_path / "amazon_reviews", 4)
+    asked = []
+
+    def encode(items, encoder, *, progress, **options):
+        asked.append(options.get("device") or encoder.device)
+        return np.zeros((len(items), 2), np.float32)
+
+    for name in ("encode_texts", "encode_images", "encode_cells"):
+        monkeypatch.setattr(f"openset.features.{name}", encode)
+    texts = Encoding.of("minilm", "cuda")
+    load_with_features("amazon", tmp_path, texts)
+    assert texts == Encoding.of("minilm") and Encoding.of(None, "cuda") == Encoding()
+    load_with_features("amazon", tmp_path, Encoding.of("minilm"))
+    assert asked == ["cuda"], "one encoding, whatever its device"
+    folder = data_with(tmp_path, "binary", unpacked=False)
+    for cells in (None, 2):
+        load_cifar(folder, ("baby", "man"), Encoding.of("efficientnet_lite0", "cuda", cells=cells))
+    build_problem("cifar100", "shift", "man", 8, folder, device="cuda")
+    source_for("cifar100", folder).prepare(folder, False, device="cuda", known=["trees", "fish"])
+    assert asked == ["cuda"] * 5

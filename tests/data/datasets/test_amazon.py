@@ -73,7 +73,7 @@ def test_missing_categories_are_told(folder):
         ("{'overall': 5.0}", "review 2: it is not JSON"),
         ("[1]", "review 2: it holds a list, not an object"),
         ({"stars": 5}, "review 2: it has no 'overall', only stars"),
-        (review("5"), "'overall' is '5', not 1 to 5 stars"),
+        (review("5"), "'overall' is '5', not a number from 1 to 5: pass the file as it is downloaded.*nijianmo"),
         (review(0), "'overall' is 0, not"),
         (review(4), "has 0 negative and 2 positive reviews: both are needed"),
     ],
@@ -82,6 +82,26 @@ def test_wrong_reviews_are_told(tmp_path, line, message):
     write(tmp_path / "Software.json.gz", [review(5), line])
     with pytest.raises(ValueError, match=message):
         load_amazon_reviews(tmp_path, categories=["Software"])
+
+
+@pytest.mark.parametrize(
+    "name", ["Software_5.json", "Software.json", "reviews_Software_5.json", "reviews_Software.json"]
+)
+def test_unpacked_files_load_as_packed_ones_do(folder, tmp_path, name):
+    packed = load_amazon_reviews(folder, categories=["Software"])
+    (tmp_path / "plain").mkdir()
+    content = gzip.decompress((folder / "Software_5.json.gz").read_bytes())
+    (tmp_path / "plain" / name).write_bytes(content)
+    plain = load_amazon_reviews(tmp_path / "plain", categories=["Software"])
+    assert plain.texts.tolist() == packed.texts.tolist()
+    (tmp_path / "plain" / f"{name}.gz").write_bytes(content)
+    with pytest.raises(ValueError, match="is not packed, although its name ends in .gz: download it again"):
+        load_amazon_reviews(tmp_path / "plain", categories=["Software"])
+
+
+def test_one_category_must_be_in_a_list(folder):
+    with pytest.raises(ValueError, match=r"categories='Software' is not valid: expected a list.*\['Software'\]"):
+        load_amazon_reviews(folder, categories="Software")
 
 
 def test_a_cut_off_download_is_told(folder):

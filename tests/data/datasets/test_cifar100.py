@@ -61,6 +61,19 @@ def test_both_official_archives_hold_the_same_rows(tmp_path, monkeypatch, unpack
         np.testing.assert_array_equal(getattr(python, column), getattr(binary, column))
 
 
+@pytest.mark.parametrize("version", ["python", "binary"])
+def test_the_folder_of_an_archive_is_read_as_the_archive(tmp_path, monkeypatch, version):
+    rows = {"train": 2, "test": 1}
+    monkeypatch.setattr("openset.data.datasets.cifar100.ROWS_PER_CLASS", rows)
+    write = {"python": write_cifar_python, "binary": write_cifar_binary}[version]
+    archive = write(tmp_path / f"cifar-100-{version}.tar.gz", whole_cifar(rows))
+    np.testing.assert_array_equal(load_cifar100(tmp_path).images, load_cifar100(archive).images)
+    with tarfile.open(archive) as members:
+        members.extractall(tmp_path, filter="data")
+    archive.write_bytes(b"no archive")
+    assert len(load_cifar100(tmp_path)) == 300, "the unpacked files come first"
+
+
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [

@@ -42,7 +42,10 @@ def test_the_hierarchy_is_the_authors(shared_data):
     paper, full = sun397_hierarchy(), sun397_hierarchy("full")
     assert {s for group in paper["indoor"].values() for s in group} == subtypes("sun397_hierarchy.csv")
     assert {s for g in paper["outdoor_natural"].values() for s in g} == subtypes("sun397_ood_subset.csv")
-    assert {s for group in full["indoor"].values() for s in group} == subtypes("sun397_hierarchy_full.csv")
+    misnamed = {"/a/anechoic_chamber/outdoor"}
+    assert {s for group in full["indoor"].values() for s in group} == (
+        subtypes("sun397_hierarchy_full.csv") - misnamed | {"/a/anechoic_chamber"}
+    )
     outdoor = full["outdoor_natural"] | full["outdoor_manmade"]
     assert {s for group in outdoor.values() for s in group} == subtypes("sun397_ood.csv")
 
@@ -59,6 +62,23 @@ def test_a_tiny_official_tree_loads(tmp_path, monkeypatch):
     assert shop.images.paths.tolist() == ["b/bakery/shop/sun_00.png", "b/bakery/shop/sun_01.png"]
     np.testing.assert_array_equal(shop.images[1], np.full((3, 4, 3), (1, 0, 0)))
     assert "/z/zen_garden" not in data.subtype
+
+
+def test_the_full_hierarchy_has_the_official_name_of_a_category_that_the_authors_misname():
+    workplace = sun397_hierarchy("full")["indoor"]["workplace"]
+    assert workplace[0] == "/a/anechoic_chamber" and "/a/anechoic_chamber/outdoor" not in workplace
+
+
+def test_hidden_files_and_folders_are_no_images(tmp_path, monkeypatch):
+    monkeypatch.setattr("openset.data.datasets.sun397.FEWEST_IMAGES", 2)
+    make_tree(tmp_path, all_subtypes(), 2)
+    folder = tmp_path / "b" / "bakery" / "shop"
+    (folder / "._sun_00.jpg").write_bytes(b"of macOS")
+    (folder / "sun_02.jpg").mkdir()
+    (folder / "sun_02.jpg" / "inside.jpg").write_bytes(b"")
+    data = load_sun397(tmp_path)
+    shop = data.images.paths[data.subtype == "/b/bakery/shop"]
+    assert shop.tolist() == ["b/bakery/shop/sun_00.png", "b/bakery/shop/sun_01.png"]
 
 
 def test_what_is_missing_is_told(tmp_path):

@@ -32,7 +32,7 @@ def test_row_numbers_of_a_long_csv_with_broken_lines(tmp_path):
             gzip.compress(b"x,kind\n" + b"1.5,a\n" * 100_000)[:300],
             "ends too early: it is not whole",
         ),
-        ("plain.csv.gz", b"x,kind\n1,a\n", "is not a readable gzip file"),
+        ("plain.csv.gz", b"x,kind\n1,a\n", "is not packed, although its name ends in .gz"),
         ("semicolons.csv", b"x;kind\n1;a\n", "separated by ';', so save it with commas"),
         ("tabs.csv", b"x\tkind\n1\ta\n", "so name it .tsv"),
         (

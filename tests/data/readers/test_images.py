@@ -82,3 +82,33 @@ def test_a_flat_folder_has_no_labels(pictures):
     assert opened.kinds == {"image": "other"} and opened.defaults == {"image": "image", "id": "image"}
     records = read_table(pictures / "in")
     assert records.y is None and records.ids.tolist() == ["grey.png", "moving.GIF"]
+
+
+def test_images_are_turned_upright(tmp_path):
+    turned = Image.fromarray(np.arange(6, dtype=np.uint8).reshape(2, 3))
+    exif = turned.getexif()
+    exif[0x0112] = 6  # shown a quarter turn clockwise
+    turned.save(tmp_path / "turned.png", exif=exif)
+    images = ImageFiles(tmp_path, as_objects(["turned.png"]))
+    assert images[0][..., 0].tolist() == [[3, 0], [4, 1], [5, 2]]
+
+
+@pytest.mark.parametrize("root", ["in", "in.zip"])
+def test_a_file_gives_its_bytes_without_decoding_them(pictures, root):
+    good, bad, absent = ImageFiles(pictures / root, as_objects(["grey.png", "bad.jpg", "absent.png"])).files
+    assert good.read_bytes() == (pictures / "in" / "grey.png").read_bytes() and bad.read_bytes() == b"no image"
+    assert str(good) == str(pictures / root / "grey.png")
+    with pytest.raises(FileNotFoundError, match="No such file .*absent.png"):
+        absent.read_bytes()
+
+
+def test_a_damaged_member_of_an_archive_is_told(pictures):
+    archive = pictures / "in.zip"
+    with zipfile.ZipFile(archive, "w") as opened:
+        opened.writestr("a.png", b"here are some bytes")
+    archive.write_bytes(archive.read_bytes().replace(b"some bytes", b"any bytes!"))
+    images = ImageFiles(archive, as_objects(["a.png"]))
+    with pytest.raises(OSError, match="Bad CRC-32"):
+        images.files[0].read_bytes()
+    with pytest.raises(ValueError, match="image 'a.png' in .* is unreadable: .*Bad CRC-32"):
+        images[0]

@@ -61,5 +61,5 @@ def test_a_truncated_gzip_file_is_an_error(tmp_path):
     with pytest.raises(ValueError, match="ends too early: it is not whole"):
         list(read_json_lines(path))
     path.write_bytes(b'{"x": 1}\n')
-    with pytest.raises(ValueError, match="Not a gzipped file"):
+    with pytest.raises(ValueError, match="is not packed, although its name ends in .gz: download it again"):
         open_json_lines(path)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from openset._utils.params import check_choice, check_list
 from openset.bench.problems.loading import (
     CIFAR_FILES,
     CIFAR_NOVEL,
@@ -66,6 +67,7 @@ def _amazon(
     data_dir: Path | None,
     *,
     encoder: str | None = None,
+    device: str = "cpu",
     pooling: str | None = None,
     max_tokens: int | None = None,
     names: bool = False,
@@ -74,9 +76,11 @@ def _amazon(
 ) -> BenchProblem:
     """The paper's six categories, one of which is new; sentiment flips between source and target.
 
-    ``pooling`` and ``max_tokens`` are those of the text encoder; the authors have "pooler" and 512.
+    ``pooling`` and ``max_tokens`` are those of the text encoder; the authors have "pooler" and 512. ``device`` is
+    where the encoder computes.
     """
-    encoding = Encoding.of(encoder, pooling=pooling, max_tokens=max_tokens)
+    check_choice("novel", novel, PAPER_CATEGORIES)
+    encoding = Encoding.of(encoder, device, pooling=pooling, max_tokens=max_tokens)
     data, features = load_with_features("amazon", data_dir, encoding)
     fraction = _fraction_of(novel, novel_fraction)
     made = _sentiment_problem(data, features, PAPER_CATEGORIES, setting, novel, seed, fraction, **recipe)
@@ -90,19 +94,22 @@ def _amazon_stand_in(
     data_dir: Path | None,
     *,
     encoder: str | None = None,
+    device: str = "cpu",
     pooling: str | None = None,
     max_tokens: int | None = None,
     names: bool = False,
     novel_fraction: Fractions = None,
+    copies: bool = False,
 ) -> BenchProblem:
     """The same recipe on older reviews of other categories, each with the share of the one it replaces.
 
     The features are those of its folder, unless an encoder or a setting of one is asked for.
     """
-    encoding = Encoding.of(encoder, pooling=pooling, max_tokens=max_tokens)
+    encoding = Encoding.of(encoder, device, pooling=pooling, max_tokens=max_tokens)
     data, features = load_with_features("amazon_fdu_mtl", data_dir, encoding)
+    check_choice("novel", novel, np.unique(data.label).tolist())
     fraction = _fraction_of(STAND_IN_CATEGORIES.get(novel, novel), novel_fraction)
-    made = _sentiment_problem(data, features, tuple(STAND_IN_CATEGORIES), setting, novel, seed, fraction)
+    made = _sentiment_problem(data, features, tuple(STAND_IN_CATEGORIES), setting, novel, seed, fraction, copies)
     return with_names(made, data, novel, encoding, data_dir) if names else made
 
 
@@ -129,9 +136,13 @@ def _sentiment_problem(
     novel: str,
     seed: int,
     novel_fraction: float,
+    copies: bool = False,
     **recipe: Any,
 ) -> BenchProblem:
-    """All novel rows beside the known ones, of which as many are dropped as the share asks."""
+    """All novel rows beside the known ones, of which as many are dropped as the share asks.
+
+    Copies of a review are dropped unless ``copies``.
+    """
     from openset.shift import sentiment_shift
 
     split = sentiment_shift(
@@ -142,6 +153,7 @@ def _sentiment_problem(
         novel=novel,
         novel_share=1.0,
         shift=setting == "shift",
+        content=None if copies else _content(data, features),
         random_state=seed,
         **recipe,
     )
@@ -156,6 +168,7 @@ def _sun397(
     data_dir: Path | None,
     *,
     encoder: str | None = None,
+    device: str = "cpu",
     cells: int | None = None,
     names: bool = False,
     novel_fraction: float | None = None,
@@ -166,7 +179,7 @@ def _sun397(
     Four subtypes have some hundreds of images: with a large ``novel_fraction`` known rows of the target are
     dropped.
     """
-    encoding = Encoding.of(encoder, cells=cells)
+    encoding = Encoding.of(encoder, device, cells=cells)
     data, features = load_with_features("sun397", data_dir, encoding)
     known = np.unique(data.label[data.columns["level1"] == "indoor"]).tolist()
     recipe = {"novel_group": novel, "known": known, **recipe}
@@ -181,17 +194,19 @@ def _sun(
     data_dir: Path | None,
     *,
     encoder: str | None = None,
+    device: str = "cpu",
     cells: int | None = None,
     names: bool = False,
     novel_fraction: float | None = None,
+    copies: bool = False,
 ) -> BenchProblem:
     """Indoor and man-made outdoor scenes, whose categories are the subtypes; one category is new.
 
     A category has about 250 images at most: with a large ``novel_fraction`` known rows of the target are dropped.
     """
-    encoding = Encoding.of(encoder, cells=cells)
+    encoding = Encoding.of(encoder, device, cells=cells)
     data, features = load_with_features("sun_scenes", data_dir, encoding)
-    recipe = {"novel_subtypes": [novel], "known": SUN_KNOWN}
+    recipe = {"novel_subtypes": [novel], "known": SUN_KNOWN, "copies": copies}
     made = _subtype_problem_of_share(data, features, setting, seed, novel_fraction, **recipe)
     return with_names(made, data, novel, encoding, data_dir) if names else made
 
@@ -203,11 +218,12 @@ def _clinc(
     data_dir: Path | None,
     *,
     encoder: str | None = None,
+    device: str = "cpu",
     names: bool = False,
     **recipe: Any,
 ) -> BenchProblem:
     """Queries of five domains with intents as subtypes; a sixth domain is new, by default 9 % of target."""
-    encoding = Encoding(encoder)
+    encoding = Encoding.of(encoder, device)
     data, features = load_with_features("clinc150", data_dir, encoding)
     known = [name for name in CLINC_KNOWN if name != novel]
     recipe = {"novel_group": novel, "subtype_share": 1.0, "novel_fraction": 0.09, "known": known, **recipe}
@@ -231,20 +247,34 @@ def _subtype_problem_of_share(
 
 
 def _subtype_problem(
-    data: Dataset, features: NDArray[np.float32], setting: Setting, seed: int, **recipe: Any
+    data: Dataset,
+    features: NDArray[np.float32],
+    setting: Setting,
+    seed: int,
+    *,
+    copies: bool = False,
+    **recipe: Any,
 ) -> BenchProblem:
-    from openset.shift import content_keys, subtype_shift
+    """Copies of a text or an image are dropped unless ``copies``."""
+    from openset.shift import subtype_shift
 
     split = subtype_shift(
         group=data.label,
         subtype=present(data.subtype),
         shift=setting == "shift",
-        content=content_keys(features if data.texts is None else data.texts),
+        content=None if copies else _content(data, features),
         random_state=seed,
         **recipe,
     )
     made = problem_from_split(features, split, stand_in_for=data.stand_in_for or "")
     return replace(made, new_subtypes=len(split.manifest.label["novel"]["subtype"]))
+
+
+def _content(data: Dataset, features: NDArray[np.float32]) -> NDArray[np.uint64]:
+    """Keys that are equal for copies: equal texts, or images of equal features, which need not be decoded."""
+    from openset.shift import content_keys
+
+    return content_keys(features if data.texts is None else data.texts)
 
 
 def _cifar(
@@ -254,13 +284,15 @@ def _cifar(
     data_dir: Path | None,
     *,
     encoder: str | None = None,
+    device: str = "cpu",
     cells: int | None = None,
     names: bool = False,
     known: Sequence[str] = (),
     **options: Any,
 ) -> BenchProblem:
     """CIFAR-100 as frozen features."""
-    encoding = Encoding.of(encoder, cells=cells)
+    check_list("known", known)
+    encoding = Encoding.of(encoder, device, cells=cells)
     data, features = load_cifar(data_dir, cifar_classes(known, novel), encoding)
     made = _cifar_problem(data, features, setting, novel, seed, known=known, **options)
     return with_names(made, data, novel, encoding, data_dir) if names else made
@@ -270,6 +302,7 @@ def _cifar_images(
     setting: Setting, novel: str, seed: int, data_dir: Path | None, *, known: Sequence[str] = (), **options: Any
 ) -> BenchProblem:
     """CIFAR-100 as images, for methods with a backbone."""
+    check_list("known", known)
     data, images = load_cifar(data_dir, cifar_classes(known, novel), None)
     return _cifar_problem(data, images, setting, novel, seed, known=known, **options)
 
@@ -294,6 +327,7 @@ def _cifar_problem(
     """
     from openset.shift import CIFAR_SUPERCLASSES, cifar_shift, content_keys
 
+    check_list("without", without)
     fine = present(data.subtype)
     used = np.flatnonzero(~np.isin(fine, [name for name in without if name != novel]))
     split = cifar_shift(
@@ -319,12 +353,13 @@ def _encode_first(name: str) -> Any:
         progress: bool,
         *,
         encoder: str | None = None,
+        device: str = "cpu",
         pooling: str | None = None,
         max_tokens: int | None = None,
         cells: int | None = None,
         **others: Any,
     ) -> None:
-        encoding = Encoding.of(encoder, pooling=pooling, max_tokens=max_tokens, cells=cells)
+        encoding = Encoding.of(encoder, device, pooling=pooling, max_tokens=max_tokens, cells=cells)
         load_with_features(name, data_dir, encoding, progress)
 
     return prepare
@@ -335,11 +370,14 @@ def _encode_cifar(
     progress: bool,
     *,
     encoder: str | None = None,
+    device: str = "cpu",
     cells: int | None = None,
     known: Sequence[str] = (),
     **others: Any,
 ) -> None:
-    load_cifar(data_dir, cifar_classes(known, CIFAR_NOVEL[0]), Encoding.of(encoder, cells=cells), progress)
+    load_cifar(
+        data_dir, cifar_classes(known, CIFAR_NOVEL[0]), Encoding.of(encoder, device, cells=cells), progress
+    )
 
 
 SOURCES = (

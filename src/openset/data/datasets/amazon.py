@@ -11,7 +11,7 @@ import numpy as np
 
 from openset._utils.arrays import as_objects
 from openset._utils.files import existing
-from openset._utils.params import check_integer
+from openset._utils.params import check_integer, check_list
 from openset._utils.progress import progress_bar
 from openset._utils.text import listed
 from openset.data.datasets.dataset import Dataset
@@ -33,7 +33,10 @@ PAPER_CATEGORIES = (
     "Prime_Pantry",
     "Software",
 )
-_FILE_NAMES = ("{}_5.json.gz", "{}.json.gz", "reviews_{}_5.json.gz", "reviews_{}.json.gz", "{}_5.json", "{}.json")
+_FILE_NAMES = tuple(
+    f"{name}.json{packed}" for packed in (".gz", "") for name in ("{}_5", "{}", "reviews_{}_5", "reviews_{}")
+)
+"""In the order in which they are looked for: packed before plain, the 5-core before all reviews."""
 
 
 @dataclass
@@ -68,6 +71,7 @@ def load_amazon_reviews(
     ``random_state``; memory then stays bounded for files of any size. The paper needs 735. Reviews of three stars
     and reviews without text are dropped and counted in ``notes``. ``columns["rating"]`` holds the stars.
     """
+    check_list("categories", categories)
     folder = existing(path, SOURCE)
     if per_sentiment is not None:
         check_integer("per_sentiment", per_sentiment)
@@ -112,7 +116,10 @@ def _read_category(file: Path, limit: int | None, seed: int) -> tuple[list[tuple
             raise ValueError(f"{file}, review {number}: {found}. {SOURCE}")
         rating = review["overall"]
         if not isinstance(rating, (int, float)) or not 1 <= rating <= 5:
-            raise ValueError(f"{file}, review {number}: 'overall' is {rating!r}, not 1 to 5 stars.")
+            raise ValueError(
+                f"{file}, review {number}: 'overall' is {rating!r}, not a number from 1 to 5: pass the "
+                f"file as it is downloaded. {SOURCE}"
+            )
         text = review.get("reviewText")
         if rating == 3:
             neutral += 1

@@ -58,14 +58,14 @@ Images: TypeAlias = NDArray[np.uint8] | ImageFiles
 def load_cifar100(path: str | Path, *, partial: bool = False) -> Dataset:
     """CIFAR-100: ``label`` is the superclass, ``subtype`` the fine class, ``split`` the official train or test.
 
-    ``path`` is the official ``cifar-100-python.tar.gz`` or ``cifar-100-binary.tar.gz``, or its unpacked folder;
-    an ``.npz`` with ``images``, ``fine``, ``coarse`` and ``split``; or a folder of images
-    ``train/<fine class>/*.png`` and ``test/…``. Every class must have 500 training and 100 test images, and
-    official files must have all 100 classes. With ``partial=True`` they need not; ``notes`` then lists what is
-    missing. The Python version's pickles are read as data: nothing in them is executed, and nothing is unpacked
-    to disk.
+    ``path`` is the official ``cifar-100-python.tar.gz`` or ``cifar-100-binary.tar.gz``, the folder that holds
+    one, or the folder that it unpacks to; an ``.npz`` with ``images``, ``fine``, ``coarse`` and ``split``; or a
+    folder of images ``train/<fine class>/*.png`` and ``test/…``. Every class must have 500 training and 100 test
+    images, and official files must have all 100 classes. With ``partial=True`` they need not; ``notes`` then
+    lists what is missing. The Python version's pickles are read as data: nothing in them is executed, and nothing
+    is unpacked to disk.
     """
-    found = existing(path, SOURCE)
+    found = _archive_in(existing(path, SOURCE))
     whole = True
     if found.is_file() and found.suffix == ".npz":
         images, fine, coarse, split = _read_npz(found)
@@ -91,6 +91,15 @@ def load_cifar100(path: str | Path, *, partial: bool = False) -> Dataset:
         name="cifar100", title=title, citation=CITATION, label=coarse, subtype=fine, split=split, images=images,
         notes=tuple(problems),
     )  # fmt: skip
+
+
+def _archive_in(path: Path) -> Path:
+    """The official archive in a folder that holds nothing else of CIFAR-100; any other path as it is."""
+    unpacked = {"train", *_FOLDERS, *_PARTS, *_BINARY_PARTS}
+    archives = (path / f"{name}.tar.gz" for name in _FOLDERS)
+    if any((path / name).exists() for name in unpacked):
+        return path
+    return next((archive for archive in archives if archive.is_file()), path)
 
 
 def _archive_parts(path: Path) -> dict[str, bytes]:

@@ -12,7 +12,7 @@ from openset._utils.arrays import as_objects
 from openset._utils.files import existing
 from openset._utils.text import listed
 from openset.data.datasets.dataset import Dataset
-from openset.data.readers.images import IMAGE_SUFFIXES, ImageFiles
+from openset.data.readers.images import ImageFiles, list_images
 
 CITATION = (
     "Xiao, J., Hays, J., Ehinger, K. A., Oliva, A., Torralba, A. (2010). SUN database: large-scale scene "
@@ -23,6 +23,8 @@ SOURCE = (
     "pass the folder SUN397 that holds a/abbey/sun_….jpg."
 )
 FEWEST_IMAGES = 100  # of every category of the official release
+_OFFICIAL_NAMES = {"/a/anechoic_chamber/outdoor": "/a/anechoic_chamber"}
+"""The official names of categories that the authors' files call otherwise."""
 NATURAL_GROUPS = ("water_ice_snow", "mountains_hills_desert_sky", "forest_field_jungle")
 
 
@@ -31,7 +33,7 @@ def sun397_hierarchy(which: str = "paper") -> dict[str, dict[str, tuple[str, ...
 
     ``"paper"`` has the 8 subtypes of each of 6 indoor classes and the 3 natural groups that the experiments use;
     ``"full"`` has all indoor subtypes and also two man-made outdoor groups. A subtype that the files list under
-    several classes is kept in the first of them only.
+    several classes is kept in the first of them only; one that they misname has its official name.
 
     >>> {group: len(subtypes) for group, subtypes in sun397_hierarchy()["outdoor_natural"].items()}
     {'water_ice_snow': 35, 'mountains_hills_desert_sky': 13, 'forest_field_jungle': 34}
@@ -93,10 +95,10 @@ def _columns(file: str) -> dict[str, tuple[str, ...]]:
     """A table of the hierarchy: each column is a level-2 class, with its subtypes below."""
     text = (files("openset.data.datasets") / "hierarchy" / file).read_text(encoding="utf-8")
     header, *body = csv.reader(text.splitlines())
-    return {name: tuple(row[i] for row in body if row[i]) for i, name in enumerate(header)}
+    official = [[_OFFICIAL_NAMES.get(name, name) for name in row] for row in body]
+    return {level2: tuple(row[i] for row in official if row[i]) for i, level2 in enumerate(header)}
 
 
 def _images_in(folder: Path) -> list[str]:
-    if not folder.is_dir():
-        return []
-    return sorted(entry.name for entry in folder.iterdir() if entry.suffix.lower() in IMAGE_SUFFIXES)
+    """The images of a category; those in folders below it are not official."""
+    return [name for name in list_images(folder) if "/" not in name]

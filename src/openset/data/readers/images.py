@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import zipfile
 from collections.abc import Iterator
@@ -9,7 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +21,42 @@ from openset._utils.text import listed
 from openset.data.readers.boundary import refuse_special
 from openset.data.readers.source import Source, sliced
 
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
 IMAGE_SUFFIXES = frozenset({".bmp", ".gif", ".jpeg", ".jpg", ".png", ".ppm", ".tif", ".tiff", ".webp"})
+
+
+@dataclass(frozen=True)
+class ImageFile:
+    """One image file: its path below ``root``, a folder or a zip archive. It is read when it is asked for."""
+
+    root: Path
+    path: str
+
+    def __str__(self) -> str:
+        return str(self.root / self.path)
+
+    def open(self) -> BinaryIO:
+        """The file's bytes as a stream; a FileNotFoundError if it is not there."""
+        if self.root.is_file():
+            try:
+                return BytesIO(_archive(self.root, os.getpid()).read(self.path))
+            except KeyError:
+                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(self)) from None
+        file = self.root / self.path
+        refuse_special(file)
+        return file.open("rb")
+
+    def read_bytes(self) -> bytes:
+        """The file's bytes as they are stored; an OSError if they cannot be read."""
+        try:
+            with self.open() as stream:
+                return stream.read()
+        except OSError:
+            raise
+        except Exception as error:  # zipfile raises errors of many types for damaged archives
+            raise OSError(errno.EIO, str(error), str(self)) from error
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +64,8 @@ class ImageFiles:
     """A sequence of image files: ``images[3]`` reads one, ``images[rows]`` selects some without reading them.
 
     ``paths`` are relative to ``root``, a folder or a zip archive. An image is read as uint8 red, green and blue,
-    of shape height × width × 3. Grey and palette images are converted; of an animation the first frame is read.
+    of shape height × width × 3, upright by its EXIF data. Grey and palette images are converted; of an animation
+    the first frame is read.
     """
 
     root: Path
@@ -39,11 +76,16 @@ class ImageFiles:
 
     def __getitem__(self, key: Any) -> Any:
         if isinstance(key, (int, np.integer)):
-            return self._read(str(self.paths[key]))
+            return _pixels(self._file(key))
         return ImageFiles(self.root, self.paths[key])
 
     def __iter__(self) -> Iterator[NDArray[np.uint8]]:
-        return (self._read(str(path)) for path in self.paths)
+        return map(_pixels, self.files)
+
+    @property
+    def files(self) -> list[ImageFile]:
+        """The file of each row; none is read."""
+        return [self._file(row) for row in range(len(self))]
 
     @property
     def present(self) -> NDArray[np.bool_]:
@@ -55,32 +97,34 @@ class ImageFiles:
 
         Pixels are not decoded.
         """
-        path = str(self.paths[row])
+        file = self._file(row)
         try:
-            with _pillow().open(self._open(path)) as image:
+            with file.open() as stream, _pillow().open(stream) as image:
                 image.verify()
-        except (FileNotFoundError, KeyError):
-            return f"image {path!r} is not in {self.root}"
+        except FileNotFoundError:
+            return f"image {file.path!r} is not in {self.root}"
         except Exception as error:  # Pillow's plugins raise errors of many types for damaged files
-            return f"image {path!r} is unreadable ({type(error).__name__})"
+            return f"image {file.path!r} is unreadable ({type(error).__name__})"
         return None
 
-    def _open(self, path: str) -> Any:
-        if self.root.is_file():
-            return BytesIO(_archive(self.root, os.getpid()).read(path))
-        file = self.root / path
-        refuse_special(file)
-        return file
+    def _file(self, row: int | np.integer) -> ImageFile:
+        return ImageFile(self.root, str(self.paths[row]))
 
-    def _read(self, path: str) -> NDArray[np.uint8]:
-        pillow = _pillow()
-        try:
-            with pillow.open(self._open(path)) as image:
-                return np.asarray(image.convert("RGB"))
-        except (FileNotFoundError, KeyError):
-            raise FileNotFoundError(f"image {path!r} is not in {self.root}") from None
-        except Exception as error:  # as in ``problem``
-            raise ValueError(f"image {path!r} in {self.root} is unreadable: {error}") from error
+
+def upright_image(data: bytes) -> Image:
+    """The image of a file's bytes, in red, green and blue, rotated as its EXIF data says."""
+    with _pillow().open(BytesIO(data)) as image:
+        upright: Image = _pillow("PIL.ImageOps").exif_transpose(image)
+        return upright.convert("RGB")
+
+
+def _pixels(file: ImageFile) -> NDArray[np.uint8]:
+    try:
+        return np.asarray(upright_image(file.read_bytes()))
+    except FileNotFoundError:
+        raise FileNotFoundError(f"image {file.path!r} is not in {file.root}") from None
+    except Exception as error:  # as in ``ImageFiles.problem``
+        raise ValueError(f"image {file.path!r} in {file.root} is unreadable: {error}") from error
 
 
 @lru_cache(maxsize=8)
@@ -89,8 +133,8 @@ def _archive(path: Path, process: int) -> zipfile.ZipFile:
     return zipfile.ZipFile(path)
 
 
-def _pillow() -> Any:
-    return require("PIL.Image", "Reading images", "data")
+def _pillow(module: str = "PIL.Image") -> Any:
+    return require(module, "Reading images", "data")
 
 
 def has_images(folder: Path) -> bool:

@@ -13,6 +13,7 @@ from openset.errors import UnreadableError
 
 MOST_UNPACKED = 2**30
 """Bytes that any packed file may hold."""
+_GZIP_START = b"\x1f\x8b"
 MOST_TIMES = 200
 """Beyond :data:`MOST_UNPACKED`: how many times as large as the file its content may be.
 
@@ -55,7 +56,16 @@ def open_unpacked(path: Path) -> Any:
     if packing(path) == "zstd":
         pa = require("pyarrow", "Reading zstd files", "data")
         return LimitedStream(io.BufferedReader(pa.input_stream(str(path), compression="zstd")), path)
-    return LimitedStream(gzip.open(path), path) if packing(path) else path.open("rb")
+    if packing(path) is None:
+        return path.open("rb")
+    with path.open("rb") as file:
+        start = file.read(len(_GZIP_START))
+    if start and start != _GZIP_START:  # a browser may unpack a file that it downloads, and keep its name
+        raise UnreadableError(
+            f"{path} is not packed, although its name ends in {path.suffix}: download it again, or remove "
+            f"{path.suffix} from its name if its content is whole."
+        )
+    return LimitedStream(gzip.open(path), path)
 
 
 def check_unpacked_size(path: Path, unpacked: int) -> None:

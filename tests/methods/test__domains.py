@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -12,6 +13,7 @@ import torch
 import openset
 from align_problems import make_classes
 from openset import CoLOR
+from openset.methods import color
 from openset.methods._domains import rows_of_domains
 from openset.stats.metrics import auroc
 
@@ -147,3 +149,31 @@ def test_domains_of_every_type_are_found_by_the_values_that_were_given(domain, k
 def test_errors_name_sample_domain_and_what_to_do(domain, message):
     with pytest.raises(ValueError, match=message):
         rows_of_domains(domain, 80)
+
+
+def test_a_domain_whose_move_was_not_undone_takes_no_part_in_training(sites, monkeypatch):
+    """As if the alignment of the site that moved had failed: its rows do not lead the shared heads."""
+    X, y, X_target, domain, is_novel, _ = sites
+    moved = domain == "moved"
+    choose, learn, trained_on = color.choose_alignment, CoLOR._learn, []
+
+    def fail(*arguments, **options):
+        chosen = choose(*arguments, **options)
+        after = chosen.after and replace(chosen.after, is_moved=True)
+        return replace(chosen, after=after)
+
+    def learn_and_note(model, problem):
+        trained_on.append(problem.target)
+        learn(model, problem)
+
+    monkeypatch.setattr(color, "choose_alignment", fail)
+    monkeypatch.setattr(CoLOR, "_learn", learn_and_note)
+    models = CoLOR(**SMALL, **HALVES).fit_domains(X, y, X_target, domain)
+    np.testing.assert_array_equal(trained_on[0], X_target[~moved])  # in their order
+    assert models["moved"].novelty_test_.code == "cannot_tell"
+    assert len(models["moved"].target_novelty_score_) == moved.sum()
+    here = domain == "new class"
+    assert auroc(is_novel[here], models["new class"].novelty_score(X_target[here])) > 0.99
+    assert models["new class"].novelty_test_.p_value < 0.001
+    CoLOR(**SMALL, **HALVES).fit_domains(X, y, X_target[moved], domain[moved])
+    assert len(trained_on[1]) == moved.sum()  # where no other domain is left, it is trained on

@@ -16,6 +16,7 @@ from openset.methods._voices import FEWEST_ROWS
 from openset.problem import Rows
 
 if TYPE_CHECKING:
+    from openset.align.auto import Chosen
     from openset.methods.color import CoLOR
 
 Model = TypeVar("Model", bound="CoLOR")
@@ -33,7 +34,10 @@ def fit_domains(estimator: Model, X: Any, y: Any, X_target: Any, sample_domain: 
     aligned = np.empty_like(problem.target)
     for name, rows in rows_of.items():
         aligned[rows] = prepared[name][0].target
-    shared._learn(replace(problem, X_target=aligned))
+    # rows whose move was not undone would lead the heads: every head can tell them from source
+    undone = [rows for name, rows in rows_of.items() if not _is_still_moved(prepared[name][1]["alignment_"])]
+    trained = np.sort(np.concatenate(undone or list(rows_of.values())))
+    shared._learn(replace(problem, X_target=aligned).of_target_rows(trained))
     models = {}
     for name, (own, state) in prepared.items():
         model = copy.copy(shared)
@@ -42,6 +46,10 @@ def fit_domains(estimator: Model, X: Any, y: Any, X_target: Any, sample_domain: 
         model._conclude(own)
         models[name] = model
     return models
+
+
+def _is_still_moved(chosen: Chosen | None) -> bool:
+    return chosen is not None and chosen.after is not None and chosen.after.is_moved
 
 
 def rows_of_domains(sample_domain: Any, n_target: int) -> dict[Any, Rows]:

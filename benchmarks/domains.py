@@ -1,8 +1,8 @@
 """Several target domains: one fit for all (``fit_domains``), a fit for each, and one that pools their rows.
 
 ``python benchmarks/domains.py`` writes docs/evidence/domains.md. Digits from three sites: the new class (nines)
-is in two of them, and the scans of one of these are darker and have less contrast. Nothing was chosen on these
-seeds.
+is in two of them, and the scans of one of these are darker and have less contrast. That a site which lies
+elsewhere takes no part in training was decided on seeds 20 to 22; these are others.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from openset.shift.digits import digits_problem
 from openset.stats.metrics import auprc
 
 OUT = Path(__file__).parents[1] / "docs" / "evidence" / "domains.md"
-SEEDS = (20, 21, 22)
+SEEDS = (30, 31, 32, 33)
 SITES = {
     "like source": "unchanged, with nines",
     "other scanner": "moved, with nines",
@@ -101,9 +101,11 @@ def main() -> None:
         "",
         f"`python benchmarks/domains.py`, openset {__version__}. Digits from three sites ("
         + "; ".join(f"*{name}*: {what}" for name, what in SITES.items())
-        + f"), about 230 rows each; seeds {', '.join(map(str, SEEDS))}, on which nothing was chosen. AUPRC of "
-        "nines among the rows of the site, by seed; verdict and least share (in brackets the true one) of each "
-        "fit. Pooled rows have one verdict, for all sites.",
+        + f"), about 230 rows each; seeds {', '.join(map(str, SEEDS))}. That a site which lies elsewhere takes "
+        "no part in the training of `fit_domains` was decided on seeds 20 to 22, where *like source* had .35 .52 "
+        ".49 with it and .84 .92 .91 without. AUPRC of nines among the rows of the site, by seed; verdict and least "
+        "share (in brackets the true one) of each fit. Pooled rows have one verdict, for all sites; its least "
+        "share may be too high, because the other scanner's rows are a kind that source does not have.",
         "",
         "| route | site | AUPRC | verdict | at least |",
         "|---|---|---|---|---|",

@@ -12,11 +12,11 @@ from sklearn.base import clone
 
 from openset._utils.arrays import is_missing, is_torch_tensor
 from openset._utils.text import counted, listed
+from openset.methods._color_decision import separating_features
 from openset.methods._voices import FEWEST_ROWS
-from openset.problem import Rows
+from openset.problem import Problem, Rows, State
 
 if TYPE_CHECKING:
-    from openset.align.auto import Chosen
     from openset.methods.color import CoLOR
 
 Model = TypeVar("Model", bound="CoLOR")
@@ -34,9 +34,8 @@ def fit_domains(estimator: Model, X: Any, y: Any, X_target: Any, sample_domain: 
     aligned = np.empty_like(problem.target)
     for name, rows in rows_of.items():
         aligned[rows] = prepared[name][0].target
-    # rows whose move was not undone would lead the heads: every head can tell them from source
-    undone = [rows for name, rows in rows_of.items() if not _is_still_moved(prepared[name][1]["alignment_"])]
-    trained = np.sort(np.concatenate(undone or list(rows_of.values())))
+    alike = [rows for name, rows in rows_of.items() if not _lies_elsewhere(*prepared[name])]
+    trained = np.sort(np.concatenate(alike or list(rows_of.values())))
     shared._learn(replace(problem, X_target=aligned).of_target_rows(trained))
     models = {}
     for name, (own, state) in prepared.items():
@@ -48,8 +47,10 @@ def fit_domains(estimator: Model, X: Any, y: Any, X_target: Any, sample_domain: 
     return models
 
 
-def _is_still_moved(chosen: Chosen | None) -> bool:
-    return chosen is not None and chosen.after is not None and chosen.after.is_moved
+def _lies_elsewhere(domain: Problem, state: State) -> bool:
+    """Whether all rows of a domain can be told from source: aligned or not, they would lead the shared heads."""
+    chosen = state["alignment_"]
+    return (chosen is not None and chosen.before.is_moved) or bool(separating_features(domain))
 
 
 def rows_of_domains(sample_domain: Any, n_target: int) -> dict[Any, Rows]:

@@ -249,10 +249,10 @@ class CoLOR(ColorBase):
         """Fit once on a target of several domains; return a fitted model for each of them.
 
         The networks and their chosen head are shared. Each domain is aligned on its own if it moved, and has its
-        own distances, threshold, verdict and share. A domain whose move was not undone takes no part in training,
-        unless all are so: its rows would lead the shared heads. Each model is as if ``fit`` had seen this domain
-        alone, but for its networks: it predicts later rows of the domain, and can be saved. Verdicts are one for
-        each domain: with D of them, multiply p-values by D.
+        own distances, threshold, verdict and share. A domain that moved, or that a feature alone tells from
+        source, takes no part in training, unless all are so: its rows would lead the shared heads. Each model is
+        as if ``fit`` had seen this domain alone, but for its networks: it predicts later rows of the domain, and
+        can be saved. Verdicts are one for each domain: with D of them, multiply p-values by D.
 
         Parameters
         ----------

@@ -104,8 +104,8 @@ def main() -> None:
         + f"), about 230 rows each; seeds {', '.join(map(str, SEEDS))}. That a site which lies elsewhere takes "
         "no part in the training of `fit_domains` was decided on seeds 20 to 22, where *like source* had .35 .52 "
         ".49 with it and .84 .92 .91 without. AUPRC of nines among the rows of the site, by seed; verdict and "
-        "least share (in brackets the true one) of each fit. Pooled rows have one verdict, for all sites; its least "
-        "share may be too high, because the other scanner's rows are a kind that source does not have.",
+        "least share (in brackets the true one) of each fit. Pooled rows have one verdict, for all sites; its "
+        "least share may be too high, because the other scanner's rows are a kind that source does not have.",
         "",
         "| route | site | AUPRC | verdict | at least |",
         "|---|---|---|---|---|",

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from bench.made_up import PAGE
+from openset.bench.result_pages import Pages
 from openset.bench.spec import load_spec
 from openset.bench.store import Store
 from openset.bench.sweep import sweep
@@ -63,3 +65,10 @@ def numbers():
         run.key: (run.result.metrics, run.result.heads, run.result.manifest_checksum, run.result.failure)
         for run in store.all()
     }
+
+
+@pytest.fixture
+def pages(tmp_path):
+    """A folder with one page of results."""
+    (tmp_path / "toys.md").write_text(PAGE)
+    return Pages(tmp_path)

@@ -45,6 +45,34 @@ AUROC = {
     "dd": [0.8, 0.7, 0.9, 0.6, 0.8, 0.5],
     "knn": [0.5, 0.85, 0.4, 0.3, 0.2, 0.1],
 }
+PAGE = """# A page
+
+## Table
+
+### toys, with shift: 2 splits
+
+| method | AUROC | wins | AUPRC |
+|---|---:|---:|---:|
+| color | **0.90±0.10** | 2 | 0.50 |
+|   in the paper | 0.80 | | |
+| dd | 0.80±0.10 | 0 | 0.52 |
+| upu | 0.85 | 0 | 0.10 |
+
+### toys, without shift: 2 splits
+
+| method | AUROC |
+|---|---:|
+| dd | 0.95 |
+
+## color against every method
+
+### toys, with shift
+
+| against | Δ AUROC | p | Δ AUPRC | p |
+|---|---:|---:|---:|---:|
+| dd | +0.10 | .006 | -0.02 | **.001** |
+| upu | +0.05 | .200 | +0.40 | **<.001** |
+"""
 
 
 def fill(path, text=SPEC, *, failing=(), **changes):

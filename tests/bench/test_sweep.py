@@ -133,10 +133,18 @@ def test_requests_that_cannot_be_met(tiny, two_methods, tmp_path):
 @pytest.mark.parametrize(
     ("dataset", "options", "message"),
     [
-        ("sun397", "{ copies = true }", "unknown option 'copies': expected some of encoder, cells, names"),
+        (
+            "sun397",
+            "{ pooling = 'cls' }",
+            "unknown option 'pooling': expected some of encoder, device, cells",
+        ),
         ("cifar100", "{ novel_shar = 1.0 }", "unknown option 'novel_shar': .* Did you mean 'novel_share'?"),
         ("cifar100-images", "{ cells = 2 }", "unknown option 'cells'"),
-        ("amazon", "{ cells = 2 }", "unknown option 'cells': expected some of encoder, pooling, max_tokens"),
+        (
+            "amazon",
+            "{ cells = 2 }",
+            "unknown option 'cells': expected some of encoder, device, pooling",
+        ),
         ("amazon", "{ n_train = 9 }", r"\(amazon-fdu-mtl stands in for it\): unknown option 'n_train'"),
         ("synthetic", "{ n_sourc = 9 }", "Did you mean 'n_source'"),
     ],

@@ -72,6 +72,7 @@ def _amazon(
     max_tokens: int | None = None,
     names: bool = False,
     novel_fraction: Fractions = None,
+    copies: bool = False,
     **recipe: Any,
 ) -> BenchProblem:
     """The paper's six categories, one of which is new; sentiment flips between source and target.
@@ -83,7 +84,7 @@ def _amazon(
     encoding = Encoding.of(encoder, device, pooling=pooling, max_tokens=max_tokens)
     data, features = load_with_features("amazon", data_dir, encoding)
     fraction = _fraction_of(novel, novel_fraction)
-    made = _sentiment_problem(data, features, PAPER_CATEGORIES, setting, novel, seed, fraction, **recipe)
+    made = _sentiment_problem(data, features, PAPER_CATEGORIES, setting, novel, seed, fraction, copies, **recipe)
     return with_names(made, data, novel, encoding, data_dir) if names else made
 
 
@@ -172,6 +173,7 @@ def _sun397(
     cells: int | None = None,
     names: bool = False,
     novel_fraction: float | None = None,
+    copies: bool = False,
     **recipe: Any,
 ) -> BenchProblem:
     """Six indoor classes of eight subtypes; four subtypes of a natural group, drawn by the seed, are new.
@@ -182,7 +184,7 @@ def _sun397(
     encoding = Encoding.of(encoder, device, cells=cells)
     data, features = load_with_features("sun397", data_dir, encoding)
     known = np.unique(data.label[data.columns["level1"] == "indoor"]).tolist()
-    recipe = {"novel_group": novel, "known": known, **recipe}
+    recipe = {"novel_group": novel, "known": known, "copies": copies, **recipe}
     made = _subtype_problem_of_share(data, features, setting, seed, novel_fraction, **recipe)
     return with_names(made, data, novel, encoding, data_dir) if names else made
 
@@ -220,6 +222,7 @@ def _clinc(
     encoder: str | None = None,
     device: str = "cpu",
     names: bool = False,
+    copies: bool = False,
     **recipe: Any,
 ) -> BenchProblem:
     """Queries of five domains with intents as subtypes; a sixth domain is new, by default 9 % of target."""
@@ -227,7 +230,7 @@ def _clinc(
     data, features = load_with_features("clinc150", data_dir, encoding)
     known = [name for name in CLINC_KNOWN if name != novel]
     recipe = {"novel_group": novel, "subtype_share": 1.0, "novel_fraction": 0.09, "known": known, **recipe}
-    made = _subtype_problem(data, features, setting, seed, **recipe)
+    made = _subtype_problem(data, features, setting, seed, copies=copies, **recipe)
     return with_names(made, data, novel, encoding, data_dir) if names else made
 
 

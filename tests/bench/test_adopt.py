@@ -72,6 +72,13 @@ def test_a_method_whose_numbers_changed_is_not_adopted(swept):
     assert by_method["mahalanobis"].n_adopted == 1
     missing = keys_of(spec) - store.get(keys_of(spec)).keys()
     assert len(missing) == 1  # knn's third run is still to be computed
+    third = next(item for item in store.all() if item.run.key in missing)
+    metrics = {**third.result.metrics, "auroc": third.result.metrics["auroc"] - 0.01}  # this one would be equal
+    with store._writing() as connection:
+        connection.execute("DELETE FROM runs WHERE key = ?", (third.key,))
+    store.add([replace(third, result=replace(third.result, metrics=metrics))])
+    (again,) = adopt(spec, store)
+    assert again.n_adopted == 0 and "auroc was" in again.difference  # asking once more does not help
 
 
 def test_differences_are_told(tmp_path):

@@ -49,7 +49,8 @@ def adopt(
 ) -> list[Adopted]:
     """Give stored runs of a spec today's keys, group by group, after a sample of each was computed again.
 
-    Runs that are computed again are stored like any others, so nothing is lost where they differ.
+    Runs that are computed again are stored like any others, so nothing is lost where they differ. All runs that
+    today's code has computed already are compared too: a group that was refused is refused again.
     """
     check_integer("sample", sample)
     check_available(spec, data_dir)
@@ -57,24 +58,28 @@ def adopt(
     done = store.get(run.key for run in runs)
     older = _newest(store.all())
     groups: dict[Group, list[StoredRun]] = {}
+    checked: dict[Group, list[StoredRun]] = {}
     for run in runs:
-        if run.key not in done and run in older:
-            groups.setdefault((run.method, run.dataset), []).append(older[run])
+        if run in older:
+            kind = checked if run.key in done else groups
+            kind.setdefault((run.method, run.dataset), []).append(older[run])
     drawn = {group: _drawn(found, sample) for group, found in groups.items()}
     again = [item.run for found in drawn.values() for item in found]
+    for group, found in drawn.items():
+        found += checked.get(group, [])
     prepare(again, data_dir, show_progress)
     carry_out(again, store, spec.name, data_dir=data_dir, jobs=jobs, show_progress=show_progress)
-    now = store.get(run.key for run in again)
+    now = store.get(run.key for run in runs)
     return [_adopted(group, groups[group], drawn[group], now, store) for group in groups]
 
 
 def _newest(stored: Sequence[StoredRun]) -> dict[Run, StoredRun]:
-    """The last stored success of every run, whatever its code."""
-    return {item.run: item for item in stored if not item.result.failure}
+    """The last stored success of every run by older code."""
+    return {item.run: item for item in stored if not item.result.failure and item.key != item.run.key}
 
 
 def _drawn(found: Sequence[StoredRun], sample: int) -> list[StoredRun]:
-    """A sample, always the same one, so that a stopped command continues."""
+    """A sample, always the same one of the same runs."""
     return random.Random(0).sample(list(found), min(sample, len(found)))
 
 

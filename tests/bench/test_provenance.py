@@ -1,11 +1,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from openset.bench.execute import execute
-from openset.bench.provenance import _processor, code_version, environment
+from openset.bench.provenance import _mkl_takes_it_for_intel, _processor, code_version, environment
 from openset.bench.runs import Run
 from openset.bench.store import Store
 
@@ -44,3 +45,20 @@ def test_the_kind_of_processor_is_told_wherever_it_can_be(cpuinfo, processor, mo
     monkeypatch.setattr(Path, "read_text", read_text)
     monkeypatch.setattr("platform.processor", lambda: "a maker's word")
     assert _processor() == processor
+
+
+@pytest.mark.parametrize(
+    ("vendor", "answer", "told"),
+    [
+        ("AuthenticAMD", lambda: 1, True),
+        ("AuthenticAMD", lambda: 0, False),
+        ("AuthenticAMD", None, False),  # no library was preloaded
+        ("GenuineIntel", lambda: 1, False),  # it is Intel's
+    ],
+)
+def test_kernels_for_another_maker_are_told_because_they_round_differently(vendor, answer, told, monkeypatch):
+    functions = SimpleNamespace(**({"mkl_serv_intel_cpu_true": answer} if answer else {}))
+    monkeypatch.setattr("ctypes.CDLL", lambda name: functions)
+    assert _mkl_takes_it_for_intel(vendor) is told
+    monkeypatch.setattr(Path, "read_text", lambda path, encoding: f"vendor_id\t: {vendor}\nmodel name\t: EPYC\n")
+    assert _processor() == ("EPYC, MKL as on Intel" if told else "EPYC")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import platform
 import re
@@ -39,4 +40,14 @@ def _processor() -> str:
     facts = dict(re.findall(r"^([\w ]+?)\s*:[ \t]*(.*)$", text, re.MULTILINE))
     numbers = [facts[name] for name in ("cpu family", "model", "CPU implementer", "CPU part") if name in facts]
     kind = f" ({' '.join(numbers)})" if numbers else ""
-    return f"{facts.get('model name', 'unknown')}{kind}"
+    told = ", MKL as on Intel" if _mkl_takes_it_for_intel(facts.get("vendor_id", "")) else ""
+    return f"{facts.get('model name', 'unknown')}{kind}{told}"
+
+
+def _mkl_takes_it_for_intel(vendor: str) -> bool:
+    """Whether a preloaded library gives another maker's processor MKL's kernels for Intel, which round differently.
+
+    ``benchmarks/mkl_on_amd.py`` makes such a library and tells what it gains.
+    """
+    answer = getattr(ctypes.CDLL(None), "mkl_serv_intel_cpu_true", None)
+    return vendor != "GenuineIntel" and answer is not None and bool(answer())

@@ -45,7 +45,7 @@ def _processor() -> str:
 
 
 def _mkl_takes_it_for_intel(vendor: str) -> bool:
-    """Whether a preloaded library gives another maker's processor MKL's kernels for Intel, which round differently.
+    """Whether a preloaded library gives MKL's kernels for Intel, which round differently, to another processor.
 
     ``benchmarks/mkl_on_amd.py`` makes such a library and tells what it gains.
     """

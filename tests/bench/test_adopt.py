@@ -58,25 +58,45 @@ def test_equal_runs_get_today_s_keys_and_keep_their_date_and_code(swept):
     assert adopt(spec, store) == []  # nothing is left to adopt
 
 
+def elsewhere(item):
+    return replace(item, result=replace(item.result, environment={"processor": "an abacus"}))
+
+
+def moved(item, by=0.01):
+    metrics = {**item.result.metrics, "auroc": item.result.metrics["auroc"] + by}
+    return replace(item, result=replace(item.result, metrics=metrics))
+
+
+@pytest.mark.slow
+def test_runs_of_another_machine_decide_only_where_there_are_no_others(swept, tmp_path):
+    spec, store = swept
+    knn = [item for item in store.all() if item.run.method == "knn"]
+    mixed, alone = Store(tmp_path / "mixed.sqlite"), Store(tmp_path / "alone.sqlite")
+    mixed.add([moved(elsewhere(knn[0])), moved(elsewhere(knn[1])), knn[2]])  # as rounding moves them
+    found = {group.method: group for group in adopt(spec, mixed)}
+    assert found["knn"].n_adopted == 2 and found["knn"].n_checked == 1
+    alone.add([moved(elsewhere(item)) for item in knn])
+    found = {group.method: group for group in adopt(spec, alone)}
+    assert found["knn"].n_adopted == 0 and "it was made on another machine" in found["knn"].difference
+
+
 @pytest.mark.slow
 def test_a_method_whose_numbers_changed_is_not_adopted(swept):
     spec, store = swept
     changed = [item for item in store.all() if item.run.method == "knn"]
     for item in changed:
-        metrics = {**item.result.metrics, "auroc": item.result.metrics["auroc"] + 0.01}
         with store._writing() as connection:
             connection.execute("DELETE FROM runs WHERE key = ?", (item.key,))
-        store.add([replace(item, result=replace(item.result, metrics=metrics))])
+        store.add([moved(item)])
     by_method = {group.method: group for group in adopt(spec, store, sample=2)}
     assert by_method["knn"].n_adopted == 0 and "auroc was" in by_method["knn"].difference
     assert by_method["mahalanobis"].n_adopted == 1
     missing = keys_of(spec) - store.get(keys_of(spec)).keys()
     assert len(missing) == 1  # knn's third run is still to be computed
     third = next(item for item in store.all() if item.run.key in missing)
-    metrics = {**third.result.metrics, "auroc": third.result.metrics["auroc"] - 0.01}  # this one would be equal
     with store._writing() as connection:
         connection.execute("DELETE FROM runs WHERE key = ?", (third.key,))
-    store.add([replace(third, result=replace(third.result, metrics=metrics))])
+    store.add([moved(third, -0.01)])  # this one would be equal
     (again,) = adopt(spec, store)
     assert again.n_adopted == 0 and "auroc was" in again.difference  # asking once more does not help
 

@@ -4,6 +4,9 @@ A run's key has the code that it can reach, so a change that alters no number, s
 makes a sweep start from the beginning. Of each method and dataset some runs are computed again. If all their
 numbers are equal, the other stored runs of this method and dataset get today's keys. They keep their date and
 code version, so a page still says which code made them.
+
+Another kind of processor rounds differently, which may move one run by more than a change of code would. So runs
+are compared that were made where this process runs, if the group has any.
 """
 
 from __future__ import annotations
@@ -15,15 +18,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from openset._utils.params import check_integer
+from openset.bench.provenance import environment
 from openset.bench.runs import Run, expand
 from openset.bench.spec import Spec
 from openset.bench.store import Store, StoredRun
 from openset.bench.sweep import carry_out, check_available, prepare
 
 TOLERANCE = 0.005
-"""Pages print two digits. Another kind of processor moves a number by less than that, as a rule."""
+"""Pages print two digits."""
 Group = tuple[str, str]
 """A method and a dataset."""
+Pair = tuple[StoredRun, StoredRun | None]
+"""A stored run of older code, and the same by today's."""
 
 
 @dataclass(frozen=True)
@@ -79,8 +85,12 @@ def _newest(stored: Sequence[StoredRun]) -> dict[Run, StoredRun]:
 
 
 def _drawn(found: Sequence[StoredRun], sample: int) -> list[StoredRun]:
-    """A sample, always the same one of the same runs."""
-    return random.Random(0).sample(list(found), min(sample, len(found)))
+    """A sample, always the same one of the same runs, with those of this kind of machine first."""
+    here = [item for item in found if item.result.environment == environment()]
+    elsewhere = [item for item in found if item not in here]
+    random.Random(0).shuffle(here)
+    random.Random(0).shuffle(elsewhere)
+    return [*here, *elsewhere][:sample]
 
 
 def _adopted(
@@ -90,11 +100,22 @@ def _adopted(
     now: Mapping[str, StoredRun],
     store: Store,
 ) -> Adopted:
-    differences = [text for item in drawn if (text := difference(item, now.get(item.run.key)))]
+    pairs = [(item, now.get(item.run.key)) for item in drawn]
+    differences = [text for before, after in _comparable(pairs) if (text := difference(before, after))]
     if differences:
         return Adopted(*group, len(drawn), 0, differences[0])
     others = [replace(item, key=item.run.key) for item in found if item not in drawn]
     return Adopted(*group, len(drawn), store.add(others), "")
+
+
+def _comparable(pairs: Sequence[Pair]) -> Sequence[Pair]:
+    """The pairs computed on one kind of machine with the same libraries, and failures; all if there are none."""
+    alike = [
+        (before, after)
+        for before, after in pairs
+        if after is None or before.result.environment == after.result.environment
+    ]
+    return alike or pairs
 
 
 def difference(before: StoredRun, after: StoredRun | None) -> str:
@@ -106,5 +127,7 @@ def difference(before: StoredRun, after: StoredRun | None) -> str:
     for name, old in before.result.metrics.items():  # today's code may measure more
         new = after.result.metrics.get(name, math.nan)
         if not (math.isnan(old) and math.isnan(new)) and not abs(old - new) < TOLERANCE:
-            return f"{before.run}: {name} was {old:.4f} and is {new:.4f}"
+            moved = f"{before.run}: {name} was {old:.4f} and is {new:.4f}"
+            alike = before.result.environment == after.result.environment
+            return moved if alike else f"{moved}, which rounding may explain: it was made on another machine"
     return ""

@@ -13,20 +13,16 @@ from __future__ import annotations
 
 import argparse
 import os
-import random
 import subprocess
 import sys
 import time
 from pathlib import Path
-from statistics import fmean, median
+from statistics import median
 
 import numpy as np
 import torch
 
-from openset.bench.execute import execute_on_one_thread
 from openset.bench.provenance import environment
-from openset.bench.runs import expand
-from openset.bench.spec import load_spec
 from openset.bench.store import Store
 
 ANSWERS = "int mkl_serv_intel_cpu(void) { return 1; }\nint mkl_serv_intel_cpu_true(void) { return 1; }\n"
@@ -69,31 +65,25 @@ def compare_speeds(library: Path, rounds: int) -> None:
         print(f"{' × '.join(map(str, shape)):>20}  {old:4.0f}  as on Intel {new:4.0f}  ratio {new / old:.2f}")
 
 
-def compare_runs(arguments: argparse.Namespace) -> None:
-    """Compute a sample of stored runs again, and print by how much their metrics differ."""
-    spec, here = load_spec(arguments.spec), environment()["processor"]
-    stored = Store(arguments.store, read_only=True).get(
-        planned.run.key for planned in expand(spec, arguments.data)
-    )
-    others = [item for item in stored.values() if item.result.environment["processor"] != here]
-    differences: dict[str, list[float]] = {name: [] for name in METRICS}
-    ratios = []
-    for item in random.Random(0).sample(others, min(arguments.sample, len(others))):
-        again = execute_on_one_thread(item.run, arguments.data)
-        for name, found in differences.items():
-            found.append(again.metrics[name] - item.result.metrics[name])
-        ratios.append(again.seconds["cpu"] / item.result.seconds["cpu"])
-        moved = "  ".join(f"{name} {found[-1]:+.4f}" for name, found in differences.items())
-        print(f"{item.run}: {moved}  CPU time × {ratios[-1]:.2f}", flush=True)
-    if not ratios:
-        print(f"no run of {arguments.spec} was made by other kernels than those of this process ({here})")
-        return
-    print(f"\n{len(ratios)} runs made elsewhere, again on {here}; CPU time × {median(ratios):.2f}")
-    for name, found in differences.items():
+def compare_stores(one: Path, other: Path) -> None:
+    """Print by how much the metrics of runs differ that are in both stores, made by different kernels."""
+    before, after = ({item.run: item for item in Store(path, read_only=True).all()} for path in (one, other))
+    pairs = [
+        (item.result, after[run].result)
+        for run, item in before.items()
+        if run in after and item.result.environment != after[run].result.environment
+    ]
+    if not pairs:
+        raise SystemExit(f"No run is in both {one} and {other}, made by different kernels.")
+    kinds = ["; ".join(sorted({r.environment["processor"] for r in made})) for made in zip(*pairs, strict=True)]
+    ratios = [new.seconds["cpu"] / old.seconds["cpu"] for old, new in pairs if old.seconds["cpu"] > 1]
+    print(f"{len(pairs)} runs on {kinds[0]}, again on {kinds[1]}: CPU time × {median(ratios):.2f}")
+    for name in METRICS:
+        found = np.array([new.metrics[name] - old.metrics[name] for old, new in pairs])
         sizes = np.abs(found)
         print(
-            f"{name:>6}  mean {fmean(found):+.4f}  |difference|: median {np.median(sizes):.4f}, "
-            f"largest {sizes.max():.4f}, at most .005 in {np.mean(sizes <= 0.005):.0%}"
+            f"{name:>6}  mean {found.mean():+.4f}  difference of a run: median {np.median(sizes):.4f}, "
+            f"of nine in ten at most {np.quantile(sizes, 0.9):.4f}, largest {sizes.max():.4f}"
         )
 
 
@@ -101,16 +91,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=Path("mkl_on_amd.so"), help="the library to write")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--spec", help="compare stored runs of this spec instead")
-    parser.add_argument("--store", type=Path, default=Path("openset-bench.sqlite"))
-    parser.add_argument("--data", type=Path)
-    parser.add_argument("--sample", type=int, default=30)
+    parser.add_argument("--stores", type=Path, nargs=2, metavar=("A", "B"), help="compare their runs instead")
     parser.add_argument("--speeds", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.speeds:
         print(*(speed(*shape) for shape in SHAPES))
-    elif arguments.spec:
-        compare_runs(arguments)
+    elif arguments.stores:
+        compare_stores(*arguments.stores)
     else:
         write_library(arguments.out)
         compare_speeds(arguments.out, arguments.rounds)

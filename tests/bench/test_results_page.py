@@ -91,6 +91,19 @@ def test_a_page_has_commands_versions_date_and_times(results):
     assert "stand-in" not in page and "share one training" not in page
 
 
+def test_a_page_says_once_what_its_runs_share_and_names_all_processors(results):
+    kinds = iter(["an abacus", "a slide rule"] * len(results.plan))
+    plan = [
+        (
+            planned,
+            replace(run, result=replace(run.result, environment={"torch": "2.4", "processor": next(kinds)})),
+        )
+        for planned, run in results.plan
+    ]
+    page = results_page(replace(results, plan=plan), Path("it.md"), None)
+    assert "(torch 2.4; processor an abacus; processor a slide rule)." in page
+
+
 def test_a_page_with_a_figure_shows_it_and_how_to_draw_it(results):
     drawn = replace(results, spec=replace(results.spec, figure=FigureSpec("bars", ("auroc",), "novel class")))
     page = results_page(drawn, Path("docs/it.md"), None)

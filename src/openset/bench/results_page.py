@@ -83,8 +83,16 @@ def _option(name: str, value: Path | str | None) -> str:
 
 
 def _versions(stored: list[StoredRun]) -> str:
-    seen = dict.fromkeys(tuple(run.result.environment.items()) for run in stored)
-    return "; ".join(", ".join(f"{name} {version}" for name, version in items) for items in seen)
+    """What all runs have in common, then what some have, such as another kind of processor."""
+    seen = dict.fromkeys(item for run in stored for item in run.result.environment.items())
+    environments = [run.result.environment for run in stored]
+    common = [item for item in seen if all(made.get(item[0]) == item[1] for made in environments)]
+    others = [item for item in seen if item not in common]
+    return "; ".join(filter(None, (_named(common), *(_named([item]) for item in others))))
+
+
+def _named(items: list[tuple[str, str]]) -> str:
+    return ", ".join(f"{name} {version}" for name, version in items)
 
 
 def _times(results: Results) -> Table:

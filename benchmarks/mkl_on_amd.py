@@ -67,11 +67,13 @@ def compare_speeds(library: Path, rounds: int) -> None:
 
 def compare_stores(one: Path, other: Path) -> None:
     """Print by how much the metrics of runs differ that are in both stores, made by different kernels."""
-    before, after = ({item.run: item for item in Store(path, read_only=True).all()} for path in (one, other))
-    pairs = [
-        (item.result, after[run].result)
-        for run, item in before.items()
-        if run in after and item.result.environment != after[run].result.environment
+    before, after = (
+        {item.key: item.result for item in Store(path, read_only=True).all()} for path in (one, other)
+    )
+    pairs = [  # a key has the code, so these differ by the machine only
+        (result, after[key])
+        for key, result in before.items()
+        if key in after and result.environment != after[key].environment
     ]
     if not pairs:
         raise SystemExit(f"No run is in both {one} and {other}, made by different kernels.")

@@ -150,13 +150,23 @@ def _difference(evidence: Evidence, pages: Pages, about: str) -> Finding:
     others = {row: pages.number(page, right_section, row, metric) for row in evidence.right}
     best = max(others, key=lambda row: others[row])
     among = f", the best of {len(others)}" if len(others) > 1 else ""
-    same = left_section == right_section
-    of_left, of_right = ("", "") if same else (f" {left_section}", f" {right_section}")
+    of_left, of_right = _where_they_differ(left_section, right_section)
     allowed = f", {evidence.margin:.2f} allowed" if evidence.margin else ""
     ours, theirs = _as_printed(left, others[best])
     text = f"{about}: {evidence.left}{of_left} {ours}, {best}{of_right} {theirs}{among}{allowed}"
     lead = round(left - others[best], 4)
     return Finding(lead >= -evidence.margin if evidence.margin else lead > 0, text)
+
+
+def _where_they_differ(*sections: str) -> list[str]:
+    """The parts of titles from the first that differs on, with a space before; nothing if they are equal.
+
+    >>> _where_they_differ("scenes, ResNet, with shift", "scenes, ResNet, without shift")
+    [' with shift', ' without shift']
+    """
+    parts = [section.split(", ") for section in sections]
+    shared = next((i for i, same in enumerate(zip(*parts, strict=False)) if len(set(same)) > 1), len(parts[0]))
+    return [f" {', '.join(rest)}" if (rest := part[shared:]) else "" for part in parts]
 
 
 def _test(evidence: Evidence, pages: Pages, about: str) -> Finding:
